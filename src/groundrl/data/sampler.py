@@ -1,0 +1,51 @@
+"""Which samples come next: a deterministic order with a position that fits in a checkpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from groundrl.data.base import SampleSource
+from groundrl.errors import CheckpointError
+from groundrl.types import Sample
+
+
+class Sampler:
+    """Walks a source: in order when it never ends, else in a fresh seeded permutation each epoch."""
+
+    def __init__(self, source: SampleSource, seed: int) -> None:
+        self.source = source
+        self.seed = seed
+        self.position = 0
+        self._epoch = -1
+        self._order = np.zeros(0, dtype=np.int64)
+
+    def next(self, count: int) -> list[Sample]:
+        """The next `count` samples. Samples of one call are distinct unless the source is smaller."""
+        out: list[Sample] = []
+        for _ in range(count):
+            out.append(self.source.sample(self._index(self.position)))
+            self.position += 1
+        return out
+
+    def _index(self, position: int) -> int:
+        if self.source.size is None:
+            # runs with other seeds see other stretches of the endless stream
+            return self.seed * 10_000_000 + position
+        epoch, place = divmod(position, self.source.size)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._order = np.random.default_rng([self.seed, epoch]).permutation(self.source.size)
+        return int(self._order[place])
+
+    def state(self) -> dict[str, Any]:
+        return {"position": self.position, "seed": self.seed, "fingerprint": self.source.fingerprint()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on where a checkpoint stopped; refuses the position of other data."""
+        if state["fingerprint"] != self.source.fingerprint() or state["seed"] != self.seed:
+            raise CheckpointError(
+                "the checkpoint's data set or seed is not this run's; resume with the run's own settings"
+            )
+        self.position = int(state["position"])

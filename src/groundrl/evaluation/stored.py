@@ -1,0 +1,79 @@
+"""Evaluated answers on disk: what was written, not how it was judged.
+
+A resumed run needs the evaluation from before training for its paired difference; it reads the texts back
+and parses and scores them again with the same code, which gives the same numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from groundrl.errors import CheckpointError
+from groundrl.evaluation.metrics import SampleResult
+from groundrl.evaluation.suite import Evaluation, Suite
+from groundrl.tracking.lines import write_atomic
+from groundrl.types import CoordinateSpace, ImageFrame, Role, Rollout, RolloutStatus, Sample, Segment
+
+
+def store(path: Path, evaluation: Evaluation) -> None:
+    """Write the answers of an evaluation, one JSON object a completion."""
+    lines: list[str] = []
+    for kind in ("greedy", "sampled"):
+        results: list[SampleResult] = getattr(evaluation, kind)
+        for result in results:
+            for rollout in result.rollouts:
+                lines.append(
+                    json.dumps(
+                        {
+                            "kind": kind,
+                            "sample_id": rollout.sample_id,
+                            "index": rollout.index,
+                            "status": rollout.status,
+                            "tokens": rollout.num_student_tokens,
+                            "text": rollout.text,
+                            "frames": [[frame.original, frame.processed] for frame in rollout.frames],
+                            "space": rollout.coordinate_space,
+                        },
+                        ensure_ascii=False,
+                    )
+                )
+    write_atomic(path, ("\n".join(lines) + "\n").encode())
+
+
+def restore(path: Path, samples: Sequence[Sample], suite: Suite, *, progress: float) -> Evaluation:
+    """Read an evaluation back. Raises CheckpointError when it is not of these samples."""
+    by_kind: dict[str, dict[str, list[Rollout]]] = {"greedy": {}, "sampled": {}}
+    for line in path.read_text("utf-8").splitlines():
+        entry = json.loads(line)
+        tokens = int(entry["tokens"])
+        segment = Segment(
+            prompt_ids=np.zeros(0, dtype=np.int64),
+            images=(),
+            response_ids=np.zeros(tokens, dtype=np.int64),
+            roles=np.full(tokens, Role.STUDENT, dtype=np.int8),
+            behaviour_logprobs=np.full(tokens, np.nan, dtype=np.float32),
+        )
+        rollout = Rollout(
+            sample_id=entry["sample_id"],
+            group=0,
+            index=int(entry["index"]),
+            segments=[segment],
+            status=RolloutStatus(entry["status"]),
+            text=entry["text"],
+            frames=tuple(
+                ImageFrame(original=(o[0], o[1]), processed=(p[0], p[1])) for o, p in entry["frames"]
+            ),
+            coordinate_space=CoordinateSpace(entry["space"]),
+        )
+        by_kind[entry["kind"]].setdefault(rollout.sample_id, []).append(rollout)
+    if set(by_kind["greedy"]) != {sample.id for sample in samples}:
+        raise CheckpointError(f"{path} holds answers to other samples than this run evaluates")
+    results = {
+        kind: [suite.judge(sample, rollouts[sample.id], progress) for sample in samples] if rollouts else []
+        for kind, rollouts in by_kind.items()
+    }
+    return suite.measure(results["greedy"], results["sampled"])

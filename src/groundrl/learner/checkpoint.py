@@ -1,0 +1,241 @@
+"""Checkpoints: written whole or not at all, verified before use, without pickle.
+
+    checkpoints/step-000120/
+        model/                  a Hugging Face folder (weights, config, tokenizer, image processor)
+        adapter.safetensors     instead of weights in model/, when adapters learn
+        optimizer.safetensors   moments and step counts by parameter name
+        rng.safetensors         generator states
+        state.json              step, schedule, sampler position, tracker ids, best value
+        manifest.json           size and SHA-256 of every other file; written last
+
+A folder under a temporary name is renamed when all of it is on disk, so a name `step-*` means complete; the
+manifest catches what happened to it later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from groundrl.errors import CheckpointError, RunFolderError
+from groundrl.learner.learner import Learner
+from groundrl.models.load import Policy
+from groundrl.models.lora import adapter_state, has_adapters, merged
+
+MANIFEST = "manifest.json"
+PREFIX = "step-"
+TEMPORARY = ".writing-"
+
+
+class Checkpoints:
+    """The checkpoints of one run, newest kept."""
+
+    def __init__(self, folder: Path, keep_last: int) -> None:
+        self.folder = folder
+        self.keep_last = keep_last
+
+    def save(self, step: int, policy: Policy, learner: Learner, state: dict[str, Any]) -> Path:
+        """Write the checkpoint of `step` and drop the oldest beyond `keep_last`."""
+        target = self.folder / f"{PREFIX}{step:06d}"
+
+        def write(folder: Path) -> None:
+            if has_adapters(policy.model):
+                save_file(_plain(adapter_state(policy.model)), folder / "adapter.safetensors")
+            else:
+                save_model(policy, folder / "model")
+            save_file(_optimizer_state(learner), folder / "optimizer.safetensors")
+            save_file(_rng_state(), folder / "rng.safetensors")
+            (folder / "state.json").write_text(json.dumps(state | {"step": step}), encoding="utf-8")
+
+        write_folder(target, write)
+        for old in self.complete()[: -self.keep_last]:
+            shutil.rmtree(old)
+        return target
+
+    def complete(self) -> list[Path]:
+        """Checkpoint folders, oldest first."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(p for p in self.folder.iterdir() if p.name.startswith(PREFIX))
+
+    def clear_unfinished(self) -> None:
+        """Remove what a killed writer left behind."""
+        if self.folder.is_dir():
+            for left in self.folder.glob(f"{TEMPORARY}*"):
+                shutil.rmtree(left)
+
+    def newest_good(self, say: Callable[[str], None]) -> Path:
+        """The newest checkpoint that matches its manifest; says which were passed over and why."""
+        for folder in reversed(self.complete()):
+            problem = check_manifest(folder)
+            if problem is None:
+                return folder
+            say(f"checkpoint {folder.name} cannot be used ({problem}); trying the one before it")
+        raise CheckpointError(
+            f"{self.folder} holds no usable checkpoint; start the run again, or begin a new one with "
+            "model.init_from"
+        )
+
+
+def load(folder: Path, policy: Policy, learner: Learner) -> dict[str, Any]:
+    """Put weights, optimiser and generators back; returns the state that was saved beside them."""
+    if has_adapters(policy.model):
+        weights = load_file(folder / "adapter.safetensors")
+        missing = set(adapter_state(policy.model)) ^ set(weights)
+        if missing:
+            raise CheckpointError(f"{folder}: adapter weights do not fit the model, e.g. {sorted(missing)[0]}")
+        policy.model.load_state_dict(weights, strict=False)
+    else:
+        saved = type(policy.model).from_pretrained(
+            str(folder / "model"), dtype=policy.model.dtype, trust_remote_code=False, use_safetensors=True
+        )
+        policy.model.load_state_dict(saved.state_dict())
+    _load_optimizer(learner, load_file(folder / "optimizer.safetensors"))
+    _load_rng(load_file(folder / "rng.safetensors"))
+    return json.loads((folder / "state.json").read_text("utf-8"))
+
+
+def save_model(policy: Policy, folder: Path) -> None:
+    """A self-contained Hugging Face folder; adapters are merged in."""
+    tokenizer, image_processor = policy.processor.tokenizer, policy.processor.image_processor
+    if has_adapters(policy.model):
+        with merged(policy.model) as weights:
+            tied = {n: w for n, w in weights.items() if n != "lm_head.weight" or not _tied(policy.model)}
+            policy.model.save_pretrained(folder, state_dict=tied)
+    else:
+        policy.model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    image_processor.save_pretrained(folder)
+
+
+def write_folder(target: Path, write: Callable[[Path], None]) -> None:
+    """Fill a folder under a temporary name, add its manifest, flush it, and give it its name at once."""
+    temporary = target.parent / f"{TEMPORARY}{target.name}"
+    try:
+        if temporary.exists():
+            shutil.rmtree(temporary)
+        temporary.mkdir(parents=True)
+        write(temporary)
+        entries = {
+            str(file.relative_to(temporary)): {"bytes": file.stat().st_size, "sha256": _sha256(file)}
+            for file in sorted(temporary.rglob("*"))
+            if file.is_file()
+        }
+        (temporary / MANIFEST).write_text(json.dumps(entries, indent=1), encoding="utf-8")
+        for path in [*temporary.rglob("*"), temporary]:
+            _flush(path)
+        if target.exists():
+            retired = target.parent / f"{TEMPORARY}old-{target.name}"
+            target.rename(retired)
+            temporary.rename(target)
+            shutil.rmtree(retired)
+        else:
+            temporary.rename(target)
+        _flush(target.parent)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise RunFolderError(
+            f"cannot write {target} ({error.strerror}); earlier checkpoints are untouched: free space, then "
+            f"resume the run"
+        ) from None
+
+
+def check_manifest(folder: Path) -> str | None:
+    """What is wrong with a checkpoint, or None."""
+    try:
+        entries = json.loads((folder / MANIFEST).read_text("utf-8"))
+        for name, entry in entries.items():
+            file = folder / name
+            if not file.is_file():
+                return f"{name} is missing"
+            if file.stat().st_size != entry["bytes"] or _sha256(file) != entry["sha256"]:
+                return f"{name} does not match the manifest"
+    except FileNotFoundError:
+        return "it has no manifest"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return "its manifest cannot be read"
+    return None
+
+
+def _optimizer_state(learner: Learner) -> dict[str, Tensor]:
+    names = {id(p): n for n, p in learner.model.named_parameters()}
+    out: dict[str, Tensor] = {"updates": torch.tensor(learner.updates)}
+    for parameter, entry in learner.optimizer.state.items():
+        for key, value in entry.items():
+            out[f"{names[id(parameter)]}/{key}"] = torch.as_tensor(value)
+    return _plain(out)
+
+
+def _load_optimizer(learner: Learner, tensors: dict[str, Tensor]) -> None:
+    learner.updates = int(tensors.pop("updates"))
+    parameters = dict(learner.model.named_parameters())
+    learner.optimizer.state.clear()
+    for key, value in tensors.items():
+        name, _, part = key.rpartition("/")
+        if name not in parameters:
+            raise CheckpointError(f"optimizer state names the parameter {name}, which the model has not")
+        value = value if part == "step" else value.to(parameters[name].device)
+        learner.optimizer.state[parameters[name]][part] = value
+
+
+def _rng_state() -> dict[str, Tensor]:
+    """torch, numpy and Python generators. Draws of this package are seeded by place and do not need them;
+    libraries' own (dropout) do."""
+    name, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
+    assert name == "MT19937"
+    version, words, gauss_next = random.getstate()
+    assert version == 3
+    state = {
+        "torch": torch.get_rng_state(),
+        "numpy": torch.from_numpy(np.asarray(keys).astype(np.int64)),
+        "numpy_rest": torch.tensor([position, has_gauss, gauss], dtype=torch.float64),
+        "python": torch.tensor(words, dtype=torch.int64),
+        "python_rest": torch.tensor(math.nan if gauss_next is None else gauss_next, dtype=torch.float64),
+    }
+    if torch.cuda.is_available():
+        state |= {f"cuda{i}": value for i, value in enumerate(torch.cuda.get_rng_state_all())}
+    return state
+
+
+def _load_rng(state: dict[str, Tensor]) -> None:
+    torch.set_rng_state(state["torch"])
+    position, has_gauss, gauss = state["numpy_rest"].tolist()
+    keys = state["numpy"].numpy().astype(np.uint32)
+    np.random.set_state(("MT19937", keys, int(position), int(has_gauss), gauss))
+    gauss_next = float(state["python_rest"])
+    random.setstate((3, tuple(state["python"].tolist()), None if math.isnan(gauss_next) else gauss_next))
+    if torch.cuda.is_available():
+        torch.cuda.set_rng_state_all([state[f"cuda{i}"] for i in range(torch.cuda.device_count())])
+
+
+def _plain(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+
+
+def _tied(model: Any) -> bool:
+    return bool(model.config.tie_word_embeddings)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,203 @@
+"""The learner: from experience to an updated policy.
+
+A batch is scored once if old or reference log-probs are needed, then passed over `num_iterations` times in
+`mini_batches` optimiser steps each. Rows are grouped in micro-batches only for memory: token weights are
+made for the whole optimiser batch, so accumulation changes nothing but rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from groundrl.errors import NonFiniteError
+from groundrl.learner.config import Decay, OptimConfig
+from groundrl.learner.experience import Experience
+from groundrl.learner.logprobs import Scorer
+from groundrl.learner.objective import Batch, Objective
+from groundrl.losses.config import Normalisation
+from groundrl.losses.normalise import token_weights
+
+
+@dataclass(slots=True, kw_only=True)
+class Plan:
+    """How a batch becomes optimiser steps."""
+
+    num_steps: int
+    lr: float
+    num_iterations: int
+    mini_batches: int
+    normalisation: Normalisation
+    constant_length: int
+
+
+class Learner:
+    """Owns the trainable model and its optimiser.
+
+    `reference`: a function that scores rows under the reference policy, or None.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        scorer: Scorer,
+        objective: Objective,
+        plan: Plan,
+        optim: OptimConfig,
+        reference: Callable[[Sequence[Any]], Tensor] | None = None,
+    ) -> None:
+        self.model = model
+        self.scorer = scorer
+        self.objective = objective
+        self.plan = plan
+        self.optim = optim
+        self.reference = reference
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(
+            self.parameters,
+            lr=plan.lr,
+            betas=(optim.betas[0], optim.betas[1]),
+            weight_decay=optim.weight_decay,
+            fused=True,
+        )
+        self.updates = 0
+        self.nonfinite_in_a_row = 0
+
+    def lr_at(self, update: int) -> float:
+        """Learning rate of optimiser step `update` (from 0)."""
+        total = max(1, self.plan.num_steps * self.plan.num_iterations * self.plan.mini_batches)
+        warm = self.optim.warmup_steps
+        if update < warm:
+            return self.plan.lr * (update + 1) / warm
+        share = min(1.0, (update - warm) / max(1, total - warm))
+        if self.optim.decay is Decay.LINEAR:
+            return self.plan.lr * (1 - share)
+        if self.optim.decay is Decay.COSINE:
+            return self.plan.lr * 0.5 * (1 + math.cos(math.pi * share))
+        return self.plan.lr
+
+    def step(self, experience: Sequence[Experience]) -> dict[str, float]:
+        """Learn from one batch; returns metrics, means over the batch's selected tokens."""
+        self.model.train()
+        rows = list(experience)
+        if not rows:
+            return {"learner/rows": 0.0, "learner/lr": self.lr_at(self.updates)}
+        off_policy = self.plan.num_iterations * self.plan.mini_batches > 1
+        old = self._score(rows, self._policy_logprobs) if off_policy else None
+        reference = self._score(rows, self.reference) if self.reference is not None else None
+        collected: list[dict[str, float]] = []
+        for _ in range(self.plan.num_iterations):
+            for part in np.array_split(np.arange(len(rows)), self.plan.mini_batches):
+                if len(part):
+                    collected.append(self._update(rows, part.tolist(), old, reference))
+        names = {name for entry in collected for name in entry}
+        out = {f"learner/{n}": float(np.mean([e[n] for e in collected if n in e])) for n in sorted(names)}
+        out["learner/rows"] = float(len(rows))
+        return out
+
+    def _policy_logprobs(self, rows: Sequence[Any]) -> Tensor:
+        return self.scorer(self.model, rows).logprobs
+
+    def _score(self, rows: list[Experience], score: Callable[[Sequence[Any]], Tensor]) -> list[Tensor]:
+        """Per-row log-probs without gradient, each cut to its row's length."""
+        out: list[Tensor] = []
+        with torch.no_grad():
+            for start in range(0, len(rows), self.optim.micro_batch):
+                piece = rows[start : start + self.optim.micro_batch]
+                scores = score([entry.row for entry in piece])
+                out += [scores[i, : len(entry.row.completion)] for i, entry in enumerate(piece)]
+        return out
+
+    def _update(
+        self,
+        rows: list[Experience],
+        part: list[int],
+        old: list[Tensor] | None,
+        reference: list[Tensor] | None,
+    ) -> dict[str, float]:
+        """One optimiser step on the rows `part`."""
+        counts = np.array([int(rows[i].selected.sum()) for i in part])
+        owners = np.array([rows[i].rollout for i in part])
+        weights = token_weights(counts, owners, self.plan.normalisation, self.plan.constant_length)
+        self.optimizer.zero_grad(set_to_none=True)
+        sums: dict[str, float] = {}
+        loss = 0.0
+        for start in range(0, len(part), self.optim.micro_batch):
+            window = slice(start, start + self.optim.micro_batch)
+            scores = self.scorer(self.model, [rows[i].row for i in part[window]])
+            batch = self._batch(rows, part[window], weights[window], scores.mask, old, reference)
+            value, terms = self.objective(scores, batch)
+            value.backward()
+            loss += float(value.detach())
+            for name, term in terms.items():
+                known = sums.get(name, 0.0)
+                sums[name] = max(known, float(term)) if name.startswith("max/") else known + float(term)
+        norm = float(torch.nn.utils.clip_grad_norm_(self.parameters, self.optim.max_grad_norm))
+        lr = self.lr_at(self.updates)
+        self.updates += 1
+        metrics = {
+            name.removeprefix("max/"): value if name.startswith("max/") else value / max(1, counts.sum())
+            for name, value in sums.items()
+        }
+        metrics |= {"loss": loss, "grad_norm": norm, "lr": lr, "skipped": 0.0}
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            return self._skip(metrics)
+        self.nonfinite_in_a_row = 0
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.optimizer.step()
+        return metrics
+
+    def _skip(self, metrics: dict[str, float]) -> dict[str, float]:
+        self.optimizer.zero_grad(set_to_none=True)
+        self.nonfinite_in_a_row += 1
+        if self.nonfinite_in_a_row >= self.optim.max_nonfinite:
+            raise NonFiniteError(
+                f"loss {metrics['loss']}, gradient norm {metrics['grad_norm']}: not finite in "
+                f"{self.nonfinite_in_a_row} optimiser steps in a row; lower algorithm.lr or resume from an "
+                "earlier checkpoint"
+            )
+        return {"lr": metrics["lr"], "skipped": 1.0}
+
+    def _batch(
+        self,
+        rows: list[Experience],
+        part: list[int],
+        weights: Any,
+        mask: Tensor,
+        old: list[Tensor] | None,
+        reference: list[Tensor] | None,
+    ) -> Batch:
+        device, shape = mask.device, mask.shape
+        selected = np.zeros(shape, dtype=bool)
+        behaviour = np.full(shape, np.nan, dtype=np.float32)
+        for k, i in enumerate(part):
+            n = len(rows[i].row.completion)
+            selected[k, :n] = rows[i].selected
+            behaviour[k, :n] = rows[i].behaviour_logprobs
+        chosen = torch.from_numpy(selected).to(device)
+
+        def padded(values: list[Tensor] | None) -> Tensor | None:
+            if values is None:
+                return None
+            out = torch.zeros(shape, device=device)
+            for k, i in enumerate(part):
+                out[k, : len(values[i])] = values[i]
+            return out
+
+        return Batch(
+            selected=chosen,
+            weights=torch.tensor(weights, dtype=torch.float32, device=device)[:, None] * chosen,
+            advantages=torch.tensor(
+                [rows[i].advantage for i in part], dtype=torch.float32, device=device
+            ),
+            behaviour_logprobs=torch.from_numpy(behaviour).to(device),
+            old_logprobs=padded(old),
+            reference_logprobs=padded(reference),
+        )

@@ -1,0 +1,90 @@
+"""Settings of the policy loss and of the pull towards a reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from groundrl.config.registry import register
+from groundrl.errors import ConfigError
+
+
+class Normalisation(StrEnum):
+    """How token losses become one number.
+
+    sequence_mean   mean over rollouts of each rollout's token mean (GRPO as published)
+    token_mean      mean over all tokens of the batch (DAPO)
+    constant        sum over a rollout divided by max_new_tokens, mean over rollouts (Dr. GRPO)
+    """
+
+    SEQUENCE_MEAN = "sequence_mean"
+    TOKEN_MEAN = "token_mean"
+    CONSTANT = "constant"
+
+
+@dataclass(kw_only=True, slots=True)
+class LossConfig:
+    """Base of the loss options."""
+
+
+@register("algorithm/loss", "clip")
+@dataclass(kw_only=True, slots=True)
+class ClipConfig(LossConfig):
+    """The clipped surrogate: the ratio is clipped to [1 - clip_low, 1 + clip_high].
+
+    Published: 0.2 on both sides; one script uses clip_high 0.28.
+    """
+
+    clip_low: float = 0.2
+    clip_high: float = 0.2
+    normalisation: Normalisation = Normalisation.SEQUENCE_MEAN
+
+    def __post_init__(self) -> None:
+        if not 0 < self.clip_low < 1:
+            raise ConfigError("clip_low", "must lie in (0, 1)", got=self.clip_low, todo="use 0.2")
+        if not self.clip_high > 0:
+            raise ConfigError("clip_high", "must be > 0", got=self.clip_high, todo="use 0.2 or 0.28")
+
+
+@dataclass(kw_only=True, slots=True)
+class KLConfig:
+    """Base of the KL options. beta 0 means that no reference model is kept."""
+
+    def weight(self) -> float:
+        return 0.0
+
+
+@register("algorithm/kl", "none")
+@dataclass(kw_only=True, slots=True)
+class NoKLConfig(KLConfig):
+    """No reference (published for open-vocabulary detection)."""
+
+
+@register("algorithm/kl", "k3")
+@dataclass(kw_only=True, slots=True)
+class K3Config(KLConfig):
+    """k3 estimator per token, weighted by beta (published for REC: 0.04)."""
+
+    beta: float = 0.04
+
+    def __post_init__(self) -> None:
+        if not self.beta > 0:
+            raise ConfigError("beta", "must be > 0", got=self.beta, todo="use algorithm/kl=none for no KL")
+
+    def weight(self) -> float:
+        return self.beta
+
+
+@register("algorithm/kl", "auto")
+@dataclass(kw_only=True, slots=True)
+class AutoKLConfig(KLConfig):
+    """k3 with the weight published for the task and scale; 0 where none was used."""
+
+    beta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.beta < 0:
+            raise ConfigError("beta", "must be >= 0", got=self.beta, todo="use 0 for none")
+
+    def weight(self) -> float:
+        return self.beta

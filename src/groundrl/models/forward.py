@@ -1,0 +1,161 @@
+"""The learner's forward pass over rows of unequal length: each image encoded once, logits only where a
+completion token is predicted.
+
+Rows are padded on the right. Attention is causal, so no real token can see padding and no mask is needed;
+positions (M-RoPE) are computed per row from its own images, so padding cannot shift them either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from groundrl.types import PreparedImage
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """A prompt and its completion; `completion` may be empty (prefill)."""
+
+    prompt: NDArray[np.int64]
+    images: tuple[PreparedImage, ...]
+    completion: NDArray[np.int64]
+
+
+@dataclass(slots=True, kw_only=True)
+class Packed:
+    """Tensors of a batch of rows. B rows, L the longest, C the longest completion.
+
+    input_ids [B, L], positions [3, B, L], patches [n, d] and grids [i, 3] of the distinct images,
+    slots (row, column) [s] of every image token and feature_index [s] into the distinct images' features,
+    targets [B, C] completion ids and target_mask [B, C], columns [B, C] where each is predicted.
+    """
+
+    input_ids: Tensor
+    positions: Tensor
+    patches: Tensor | None
+    grids: Tensor | None
+    slots: tuple[Tensor, Tensor]
+    feature_index: Tensor
+    targets: Tensor
+    target_mask: Tensor
+    columns: Tensor
+
+
+class PositionCache:
+    """M-RoPE positions of prompts, computed once for the completions that share a prompt."""
+
+    def __init__(self, model: Any) -> None:
+        self._inner = model.model
+        self._image_id = int(model.config.image_token_id)
+        self._known: dict[tuple[int, int], Tensor] = {}
+        self._keep: list[object] = []
+
+    def of(self, ids: NDArray[np.int64], images: tuple[PreparedImage, ...]) -> Tensor:
+        """Positions [3, len(ids)] of one unpadded row."""
+        key = (id(ids), id(images))
+        if key not in self._known:
+            row = torch.from_numpy(ids)[None]
+            grids = torch.tensor([image.grid_thw for image in images]) if images else None
+            kinds = (row == self._image_id).int()
+            self._known[key] = self._inner.get_rope_index(row, kinds, image_grid_thw=grids)[0][:, 0]
+            self._keep += [ids, images]
+        return self._known[key]
+
+
+def pack(rows: Sequence[Row], model: Any, *, pad_id: int, device: torch.device) -> Packed:
+    """Collate rows; raises ValueError for an empty batch."""
+    if not rows:
+        raise ValueError("pack: no rows")
+    image_id = int(model.config.image_token_id)
+    merge = int(model.config.vision_config.spatial_merge_size) ** 2
+    cache = PositionCache(model)
+    lengths = [len(row.prompt) + len(row.completion) for row in rows]
+    longest, most = max(lengths), max(1, max(len(row.completion) for row in rows))
+    ids = np.full((len(rows), longest), pad_id, dtype=np.int64)
+    positions = torch.zeros(3, len(rows), longest, dtype=torch.long)
+    targets = np.full((len(rows), most), pad_id, dtype=np.int64)
+    columns = np.zeros((len(rows), most), dtype=np.int64)
+    mask = np.zeros((len(rows), most), dtype=bool)
+    images: list[PreparedImage] = []
+    offsets: dict[int, int] = {}
+    total = 0
+    slot_rows: list[NDArray[np.int64]] = []
+    slot_columns: list[NDArray[np.int64]] = []
+    features: list[NDArray[np.int64]] = []
+    for b, row in enumerate(rows):
+        p, c = len(row.prompt), len(row.completion)
+        ids[b, :p] = row.prompt
+        ids[b, p : p + c] = row.completion
+        if (row.completion == image_id).any():
+            positions[:, b, : p + c] = cache.of(ids[b, : p + c], row.images)
+        else:
+            prompt_positions = cache.of(row.prompt, row.images)
+            positions[:, b, :p] = prompt_positions
+            positions[:, b, p : p + c] = prompt_positions.max() + 1 + torch.arange(c)
+        targets[b, :c] = row.completion
+        columns[b, :c] = np.arange(p - 1, p + c - 1)
+        mask[b, :c] = True
+        for image in row.images:
+            if id(image) not in offsets:
+                offsets[id(image)] = total
+                total += int(np.prod(image.grid_thw)) // merge
+                images.append(image)
+        places = np.flatnonzero(ids[b, : p + c] == image_id)
+        slot_rows.append(np.full(len(places), b, dtype=np.int64))
+        slot_columns.append(places)
+        features += [
+            np.arange(start, start + int(np.prod(image.grid_thw)) // merge)
+            for image in row.images
+            for start in (offsets[id(image)],)
+        ]
+    feature_index = np.concatenate([*features, np.zeros(0, dtype=np.int64)])
+    if len(feature_index) != sum(map(len, slot_rows)):
+        raise ValueError(
+            f"pack: {sum(map(len, slot_rows))} image tokens for {len(feature_index)} image features"
+        )
+    return Packed(
+        input_ids=torch.from_numpy(ids).to(device),
+        positions=positions.to(device),
+        patches=torch.from_numpy(np.concatenate([i.patches for i in images])).to(device) if images else None,
+        grids=torch.tensor([i.grid_thw for i in images], device=device) if images else None,
+        slots=(
+            torch.from_numpy(np.concatenate(slot_rows)).to(device),
+            torch.from_numpy(np.concatenate(slot_columns)).to(device),
+        ),
+        feature_index=torch.from_numpy(feature_index).to(device),
+        targets=torch.from_numpy(targets).to(device),
+        target_mask=torch.from_numpy(mask).to(device),
+        columns=torch.from_numpy(columns).to(device),
+    )
+
+
+def image_features(model: Any, packed: Packed) -> Tensor | None:
+    """Vision features of the distinct images, [tokens, hidden]."""
+    if packed.patches is None:
+        return None
+    return torch.cat(model.model.get_image_features(packed.patches, packed.grids).pooler_output)
+
+
+def embed(model: Any, packed: Packed, features: Tensor | None) -> Tensor:
+    """Input embeddings [B, L, hidden] with image features in their places."""
+    embeds = model.get_input_embeddings()(packed.input_ids)
+    if features is None or packed.feature_index.numel() == 0:
+        return embeds
+    return embeds.index_put(packed.slots, features[packed.feature_index].to(embeds.dtype))
+
+
+def completion_logits(model: Any, packed: Packed) -> Tensor:
+    """Logits [B, C, V] that predict each completion token."""
+    embeds = embed(model, packed, image_features(model, packed))
+    hidden = model.model.language_model(
+        inputs_embeds=embeds, position_ids=packed.positions, attention_mask=None, use_cache=False
+    ).last_hidden_state
+    index = packed.columns[..., None].expand(-1, -1, hidden.shape[-1])
+    return model.lm_head(hidden.gather(1, index))

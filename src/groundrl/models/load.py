@@ -1,0 +1,144 @@
+"""Loads a checkpoint folder: model, processor and what identifies it. safetensors only, no remote code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import AutoTokenizer
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+
+from groundrl.config.repo import resolve
+from groundrl.errors import ConfigError, UserError
+from groundrl.models.config import Attention, Device, ModelConfig, Precision
+from groundrl.models.family import Family, family_of
+from groundrl.models.lora import inject
+from groundrl.models.processor import Processor
+
+transformers.utils.logging.disable_progress_bar()
+
+NEEDED = ("config.json", "tokenizer.json", "preprocessor_config.json")
+
+
+@dataclass(slots=True, kw_only=True)
+class Policy:
+    """A model with its processor; `fingerprint` is the SHA-256 of the weight files it started from."""
+
+    model: Any
+    processor: Processor
+    family: Family
+    fingerprint: str
+
+
+def pick_device(config: ModelConfig) -> torch.device:
+    """cpu or cuda, as asked and as there is."""
+    cuda = torch.cuda.is_available()
+    if config.device is Device.CUDA and not cuda:
+        raise ConfigError("model.device", "no CUDA device was found", got="cuda", todo="use model.device=cpu")
+    name = "cuda" if cuda and config.device is not Device.CPU else "cpu"
+    if config.attention is Attention.FLASH2 and name == "cpu":
+        raise ConfigError(
+            "model.attention",
+            "flash attention needs a CUDA device and none was found",
+            got=str(config.attention),
+            todo="run on a GPU machine, or use model.attention=SDPA model.precision=FLOAT32 on a CPU",
+        )
+    return torch.device(name)
+
+
+def check_folder(path: str, key: str) -> Path:
+    """The folder of a checkpoint; raises ConfigError naming the files that are missing."""
+    folder = resolve(path)
+    gpu = "" if torch.cuda.is_available() else " (this machine also has no CUDA device)"
+    if not folder.is_dir():
+        raise ConfigError(
+            key,
+            f"the checkpoint folder does not exist{gpu}",
+            got=path,
+            todo=f"put config.json, *.safetensors, tokenizer.json and preprocessor_config.json into {path}, "
+            f"or give {key}=FOLDER",
+        )
+    missing = [name for name in NEEDED if not (folder / name).is_file()]
+    if not list(folder.glob("*.safetensors")):
+        missing.append("*.safetensors")
+    if missing:
+        raise ConfigError(
+            key, f"the checkpoint folder lacks {', '.join(missing)}", got=path, todo="copy them there"
+        )
+    return folder
+
+
+def fingerprint(folder: Path) -> str:
+    """SHA-256 over the weight files of a folder, in order of their names."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("*.safetensors")):
+        with file.open("rb") as stream:
+            for block in iter(lambda: stream.read(1 << 20), b""):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def load_processor(folder: Path, family: Family, config: ModelConfig) -> Processor:
+    """Tokenizer and image processor of a folder, with this run's pixel limits."""
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
+    template = folder / "chat_template.json"
+    if tokenizer.chat_template is None and template.is_file():
+        tokenizer.chat_template = json.loads(template.read_text("utf-8"))["chat_template"]
+    if tokenizer.chat_template is None:
+        raise UserError(f"{folder}: no chat template; copy chat_template.jinja from the original checkpoint")
+    limits = {"shortest_edge": config.min_pixels, "longest_edge": config.max_pixels}
+    image_processor = Qwen2VLImageProcessorPil.from_pretrained(str(folder), size=limits)
+    return Processor(tokenizer, image_processor, family)
+
+
+def load_policy(config: ModelConfig) -> Policy:
+    """The policy of a run: weights of `init_from` if set, else of `path`; adapters and freezing applied."""
+    folder = check_folder(config.path, "model.path")
+    start = check_folder(config.init_from, "model.init_from") if config.init_from else folder
+    device = pick_device(config)
+    settings = json.loads((folder / "config.json").read_text("utf-8"))
+    family = family_of(settings.get("model_type", ""), str(folder))
+    model_class = getattr(transformers, family.model_class)
+    model = model_class.from_pretrained(
+        str(start),
+        dtype=torch.float32 if config.precision is Precision.FLOAT32 else torch.bfloat16,
+        attn_implementation=str(config.attention.value),
+        trust_remote_code=False,
+        use_safetensors=True,
+    ).to(device)
+    if config.gradient_checkpointing:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    inject(model, family, config.lora)
+    freeze(model, family, vision=config.freeze_vision, projector=config.freeze_projector)
+    return Policy(
+        model=model,
+        processor=load_processor(folder, family, config),
+        family=family,
+        fingerprint=fingerprint(start),
+    )
+
+
+def freeze(model: Any, family: Family, *, vision: bool, projector: bool) -> None:
+    """Stop the gradients of the vision tower and of the projector; raises when a name matches nothing.
+
+    The projector lies inside the tower in Qwen2.5-VL; freezing the tower leaves it out.
+    """
+    wanted = {"freeze_vision": (vision, family.vision_prefix), "freeze_projector": (projector, family.projector_prefix)}
+    for key, (on, prefix) in wanted.items():
+        if not on:
+            continue
+        hit = 0
+        for name, parameter in model.named_parameters():
+            inside = name.startswith(prefix)
+            if key == "freeze_vision" and name.startswith(family.projector_prefix):
+                inside = False
+            if inside:
+                parameter.requires_grad_(False)
+                hit += 1
+        if hit == 0:
+            raise ConfigError(f"model.{key}", f"no parameter is named {prefix}*", todo="report the family")

@@ -1,0 +1,91 @@
+"""From messages and images to token ids and patches: the one path that engine, learner and reward share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL.Image import Image
+
+from groundrl.errors import DataError
+from groundrl.models.family import Family
+from groundrl.types import ImageFrame, ImagePart, Message, PreparedImage
+
+
+class Processor:
+    """A tokenizer and an image processor of one model family.
+
+    Images are resized once, here; the sizes before and after travel with the patches, so that boxes are
+    converted with what the model really saw.
+    """
+
+    def __init__(self, tokenizer: Any, image_processor: Any, family: Family) -> None:
+        self.tokenizer = tokenizer
+        self.image_processor = image_processor
+        self.family = family
+        self.pad_id = int(tokenizer.pad_token_id)
+        self.eos_ids = frozenset({int(tokenizer.eos_token_id), self.pad_id})
+        self.image_id = int(tokenizer.convert_tokens_to_ids(family.image_token))
+        self.banned_ids = tuple(int(tokenizer.convert_tokens_to_ids(text)) for text in family.vision_tokens)
+        self._special = sorted(set(tokenizer.all_special_tokens) | set(family.vision_tokens))
+
+    def prepare(self, image: Image) -> PreparedImage:
+        """Resize and patchify one RGB image."""
+        made = self.image_processor(images=[image], return_tensors="np")
+        grid = tuple(int(v) for v in made["image_grid_thw"][0])
+        patch = self.family.patch_size
+        return PreparedImage(
+            patches=np.ascontiguousarray(made["pixel_values"], dtype=np.float32),
+            grid_thw=(grid[0], grid[1], grid[2]),
+            frame=ImageFrame(original=image.size, processed=(grid[2] * patch, grid[1] * patch)),
+        )
+
+    def render(self, messages: Sequence[Message], images: Sequence[PreparedImage]) -> NDArray[np.int64]:
+        """Prompt ids [P] up to where the assistant begins, each image as one id per image token.
+
+        Text that spells a special token is refused: a data row must not be able to end its own turn or
+        place an image.
+        """
+        content: list[dict[str, Any]] = []
+        order: list[int] = []
+        for message in messages:
+            parts: list[dict[str, str]] = []
+            for part in message.parts:
+                if isinstance(part, ImagePart):
+                    order.append(part.index)
+                    parts.append({"type": "image"})
+                    continue
+                for token in self._special:
+                    if token in part.text:
+                        raise DataError(
+                            "prompt", f"text holds the special token {token}", todo="remove it from the data"
+                        )
+                parts.append({"type": "text", "text": part.text})
+            content.append({"role": message.role, "content": parts})
+        text = self.tokenizer.apply_chat_template(content, tokenize=False, add_generation_prompt=True)
+        ids = self.tokenizer.encode(text, add_special_tokens=False)
+        counts = [self.family.image_tokens(images[index].grid_thw) for index in order]
+        return _expand(np.asarray(ids, dtype=np.int64), self.image_id, counts)
+
+    def decode(self, ids: NDArray[np.int64] | Sequence[int]) -> str:
+        """The text of sampled ids, special tokens dropped."""
+        return self.tokenizer.decode([int(i) for i in ids], skip_special_tokens=True)
+
+    def encode(self, text: str) -> NDArray[np.int64]:
+        """Ids of plain text (used for supervised targets and injected turns)."""
+        return np.asarray(self.tokenizer.encode(text, add_special_tokens=False), dtype=np.int64)
+
+
+def _expand(ids: NDArray[np.int64], image_id: int, counts: list[int]) -> NDArray[np.int64]:
+    places = np.flatnonzero(ids == image_id)
+    if len(places) != len(counts):
+        raise DataError(
+            "prompt",
+            f"the chat template placed {len(places)} images for {len(counts)} image parts",
+            todo="use a chat template that writes one placeholder per image",
+        )
+    repeats = np.ones(len(ids), dtype=np.int64)
+    repeats[places] = counts
+    return np.repeat(ids, repeats)

@@ -1,0 +1,1 @@
+"""From a completion's text to an `Answer`: tags, fences, JSON, boxes."""

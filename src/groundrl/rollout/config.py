@@ -1,0 +1,50 @@
+"""Settings of rollouts: how many tokens, drawn how, by which engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from groundrl.errors import ConfigError
+from groundrl.rollout.engines.base import EngineConfig, Sampling
+from groundrl.rollout.episode import RolloutKind
+
+
+@dataclass(kw_only=True, slots=True)
+class RolloutConfig:
+    """Settings every kind of rollout has.
+
+    temperature      > 0; the learner's log-probs are taken at the same one
+    top_k, top_p     0 and 1 are off. Published for VLM-R1: top-k 50 (its library's default), drawn
+                     truncated and scored untruncated, as here
+    max_new_tokens   per turn
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    max_new_tokens: int = 64
+    engine: EngineConfig = field(default_factory=EngineConfig)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature <= 10:
+            raise ConfigError(
+                "temperature", "must lie in (0, 10]", got=self.temperature, todo="use e.g. 1.0 (paper: 0.9)"
+            )
+        if self.top_k < 0:
+            raise ConfigError("top_k", "must be >= 0", got=self.top_k, todo="use 0 for off")
+        if not 0 < self.top_p <= 1:
+            raise ConfigError("top_p", "must lie in (0, 1]", got=self.top_p, todo="use 1.0 for off")
+        if self.max_new_tokens < 1:
+            raise ConfigError("max_new_tokens", "must be >= 1", got=self.max_new_tokens, todo="e.g. 64")
+
+    def sampling(self) -> Sampling:
+        """How training rollouts are drawn."""
+        return Sampling(
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            max_new_tokens=self.max_new_tokens,
+        )
+
+    def build_kind(self) -> RolloutKind:
+        raise ConfigError("", "this rollout has no build_kind()", todo="register a Config that overrides it")

@@ -1,0 +1,76 @@
+"""The rollout engine interface: token ids in, token ids and their log-probs out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundrl.errors import ConfigError
+from groundrl.types import PreparedImage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How tokens are drawn.
+
+    temperature      0: the likeliest token; else logits are divided by it
+    top_k, top_p     0 and 1: off. Truncation changes what is drawn, not the log-probs that are kept
+    max_new_tokens   a completion that reaches it without an end token is truncated
+    """
+
+    temperature: float
+    max_new_tokens: int
+    top_k: int = 0
+    top_p: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One context, of which one completion per seed is asked. Image placeholders are expanded."""
+
+    prompt_ids: NDArray[np.int64]
+    images: tuple[PreparedImage, ...]
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """ids int64 [R], end token included; logprobs float32 [R] at the sampling temperature (at 1 when
+    greedy), placeholders excluded from the vocabulary, no truncation; finished: an end token was drawn."""
+
+    ids: NDArray[np.int64]
+    logprobs: NDArray[np.float32]
+    finished: bool
+
+
+class Engine(Protocol):
+    """Draws completions from the current policy."""
+
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[list[Completion]]:
+        """Completions of each request, in the order of its seeds. A completion depends on its context,
+        its seed and the weights, not on what else is in the batch (up to rounding)."""
+        ...
+
+    def sync_weights(self, model: Any) -> None:
+        """Make the engine sample from `model`'s present weights."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(kw_only=True, slots=True)
+class EngineConfig:
+    """Settings every engine has. `max_batch` limits the completions drawn at once."""
+
+    max_batch: int = field(default=256)
+
+    def __post_init__(self) -> None:
+        if self.max_batch < 1:
+            raise ConfigError("max_batch", "must be at least 1", got=self.max_batch, todo="e.g. 256")
+
+    def build(self, model: Any, processor: Any) -> Engine:
+        raise ConfigError("", "this engine has no build()", todo="register a Config that overrides build")

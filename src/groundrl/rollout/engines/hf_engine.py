@@ -1,0 +1,161 @@
+"""Sampling with the training model: prompt and vision tower once a request, then one cache row a completion.
+
+Prompts are padded on the left whatever the processor's padding side; M-RoPE positions come from each
+unpadded prompt. Rows that have ended leave the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import DynamicCache
+
+from groundrl.models.forward import Row, embed, image_features, pack
+from groundrl.models.processor import Processor
+from groundrl.rollout.engines.base import Completion, Request, Sampling
+from groundrl.rollout.engines.draw import draw, uniforms
+
+COMPACT_BELOW = 0.75
+"""Finished rows are dropped from the cache once the live share falls below this."""
+
+
+class HFEngine:
+    """An `Engine` on a transformers model that somebody else trains."""
+
+    def __init__(self, model: Any, processor: Processor, *, max_batch: int) -> None:
+        self.model = model
+        self.processor = processor
+        self.max_batch = max_batch
+
+    def sync_weights(self, model: Any) -> None:
+        self.model = model
+
+    def close(self) -> None:
+        return None
+
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[list[Completion]]:
+        was_training = self.model.training
+        self.model.eval()
+        out: list[list[Completion]] = [[] for _ in requests]
+        try:
+            with torch.no_grad():
+                for chunk in _chunks(requests, self.max_batch):
+                    for (owner, _), completion in zip(chunk, self._run(requests, chunk, sampling), strict=True):
+                        out[owner].append(completion)
+        finally:
+            self.model.train(was_training)
+        return out
+
+    def _run(
+        self, requests: Sequence[Request], chunk: list[tuple[int, int]], sampling: Sampling
+    ) -> list[Completion]:
+        """Completions of `chunk`, a list of (request index, seed)."""
+        device = next(self.model.parameters()).device
+        owners = sorted({owner for owner, _ in chunk})
+        prompts = [requests[owner] for owner in owners]
+        logits, cache, mask, next_position = self._prefill(prompts, device)
+        row_of = {owner: row for row, owner in enumerate(owners)}
+        expand = torch.tensor([row_of[owner] for owner, _ in chunk], device=device)
+        if len(chunk) != len(owners):
+            cache.batch_select_indices(expand)
+            logits, next_position = logits[expand], next_position[expand]
+            mask = None if mask is None else mask[expand]
+        noise = uniforms([seed for _, seed in chunk], sampling.max_new_tokens)
+        ids = np.zeros((len(chunk), sampling.max_new_tokens), dtype=np.int64)
+        logprobs = np.zeros((len(chunk), sampling.max_new_tokens), dtype=np.float32)
+        lengths = np.zeros(len(chunk), dtype=np.int64)
+        ended = np.zeros(len(chunk), dtype=bool)
+        live = np.arange(len(chunk))  # chunk index of each cache row
+        banned = torch.tensor(self.processor.banned_ids, device=device)
+        stops = np.array(sorted(self.processor.eos_ids))
+        for t in range(sampling.max_new_tokens):
+            logits = logits.float().index_fill(1, banned, float("-inf"))
+            token, logprob = draw(logits, noise[live, t], sampling)
+            drawn = token.cpu().numpy()
+            writable = ~ended[live]
+            ids[live[writable], t] = drawn[writable]
+            logprobs[live[writable], t] = logprob.float().cpu().numpy()[writable]
+            lengths[live[writable]] += 1
+            ended[live[writable]] = np.isin(drawn[writable], stops)
+            running = ~ended[live]
+            if not running.any() or t + 1 == sampling.max_new_tokens:
+                break
+            if running.mean() < COMPACT_BELOW:
+                keep = torch.from_numpy(np.flatnonzero(running)).to(device)
+                cache.batch_select_indices(keep)
+                token, next_position = token[keep], next_position[keep]
+                mask = None if mask is None else mask[keep]
+                live = live[running]
+            if mask is not None:
+                mask = torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
+            logits = self._decode(token, next_position, mask, cache)
+            next_position = next_position + 1
+        return [
+            Completion(ids=ids[i, :n].copy(), logprobs=logprobs[i, :n].copy(), finished=bool(ended[i]))
+            for i, n in enumerate(lengths.tolist())
+        ]
+
+    def _prefill(
+        self, prompts: Sequence[Request], device: torch.device
+    ) -> tuple[Tensor, DynamicCache, Tensor | None, Tensor]:
+        """Next-token logits [R, V], the cache, the left-padding mask [R, P] (None when all prompts are
+        equally long) and the next M-RoPE position [R]."""
+        nothing = np.zeros(0, dtype=np.int64)
+        rows = [Row(prompt=p.prompt_ids, images=p.images, completion=nothing) for p in prompts]
+        packed = pack(rows, self.model, pad_id=self.processor.pad_id, device=device)
+        embeds = embed(self.model, packed, image_features(self.model, packed))
+        positions = packed.positions
+        lengths = torch.tensor([len(p.prompt_ids) for p in prompts], device=device)
+        longest = int(lengths.max())
+        next_position = torch.stack(
+            [positions[:, row, :n].max() + 1 for row, n in enumerate(lengths.tolist())]
+        )
+        mask = None
+        if bool((lengths != longest).any()):
+            # pack() pads on the right; roll each row so that its last token stands in the last column
+            source = torch.arange(longest, device=device)[None] - (longest - lengths)[:, None]
+            mask = (source >= 0).long()
+            source = source.clamp(min=0)
+            embeds = embeds.gather(1, source[..., None].expand(-1, -1, embeds.shape[-1]))
+            positions = positions.gather(2, source[None].expand(3, -1, -1))
+        cache = DynamicCache(config=self.model.config.get_text_config())
+        hidden = self.model.model.language_model(
+            inputs_embeds=embeds,
+            position_ids=positions,
+            attention_mask=mask,
+            past_key_values=cache,
+            use_cache=True,
+        ).last_hidden_state
+        return self.model.lm_head(hidden[:, -1]), cache, mask, next_position
+
+    def _decode(self, token: Tensor, position: Tensor, mask: Tensor | None, cache: DynamicCache) -> Tensor:
+        hidden = self.model.model.language_model(
+            inputs_embeds=self.model.get_input_embeddings()(token[:, None]),
+            position_ids=position[None, :, None].expand(3, -1, -1),
+            attention_mask=mask,
+            past_key_values=cache,
+            use_cache=True,
+        ).last_hidden_state
+        return self.model.lm_head(hidden[:, -1])
+
+
+def _chunks(requests: Sequence[Request], size: int) -> list[list[tuple[int, int]]]:
+    """(request index, seed) pairs in pieces of at most `size`; a group stays together where it fits."""
+    pieces: list[list[tuple[int, int]]] = [[]]
+    for owner, request in enumerate(requests):
+        seeds = list(request.seeds)
+        if len(pieces[-1]) + len(seeds) > size and pieces[-1]:
+            pieces.append([])
+        while seeds:
+            room = size - len(pieces[-1])
+            pieces[-1] += [(owner, seed) for seed in seeds[:room]]
+            seeds = seeds[room:]
+            if seeds:
+                pieces.append([])
+    return [piece for piece in pieces if piece]
+
+

@@ -1,0 +1,141 @@
+"""The `tracker` group: where a run's numbers go besides its own folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from groundrl.config.registry import register
+from groundrl.errors import ConfigError
+from groundrl.tracking.base import Tracker
+from groundrl.tracking.composite import RunTracker
+from groundrl.tracking.gallery import Gallery
+from groundrl.tracking.jsonl import JsonlTracker
+
+
+class WandbMode(Enum):
+    """auto: online when WANDB_API_KEY is set, else offline."""
+
+    auto = "auto"
+    online = "online"
+    offline = "offline"
+
+
+@dataclass(kw_only=True, slots=True)
+class TrackerConfig:
+    """Settings all trackers share: `metrics.jsonl` and the gallery are always written.
+
+    gallery_samples      held-out samples that are shown at every evaluation
+    gallery_train_every  steps between training groups that are shown, 0 for none
+    """
+
+    gallery_samples: int = 8
+    gallery_train_every: int = 20
+
+    def __post_init__(self) -> None:
+        for key in ("gallery_samples", "gallery_train_every"):
+            if getattr(self, key) < 0:
+                raise ConfigError(key, "must not be negative", got=getattr(self, key), todo="use 0 for none")
+
+    def build(
+        self,
+        *,
+        run_dir: Path,
+        run_name: str,
+        config_dict: Mapping[str, Any],
+        resume_state: Mapping[str, Any] | None = None,
+    ) -> Tracker:
+        """The run's tracker.
+
+        `resume_state` is an earlier `state()`; metrics of steps after its "step" are dropped (-1 drops all).
+        None starts a new record and raises `RunFolderError` if the folder has one.
+        """
+        record = JsonlTracker(run_dir, after=_last_step(resume_state))
+        others = self.build_others(run_dir, run_name, config_dict, resume_state)
+        return RunTracker(record, others)
+
+    def build_gallery(self, run_dir: Path, resume_state: Mapping[str, Any] | None = None) -> Gallery:
+        """The writer of `gallery.jsonl` and `images/`, cut at the same step as the metrics."""
+        return Gallery(
+            run_dir,
+            samples=self.gallery_samples,
+            train_every=self.gallery_train_every,
+            after=_last_step(resume_state),
+        )
+
+    def build_others(
+        self,
+        run_dir: Path,
+        run_name: str,
+        config_dict: Mapping[str, Any],
+        resume_state: Mapping[str, Any] | None,
+    ) -> dict[str, Tracker]:
+        """Trackers besides `metrics.jsonl`, by the name under which their state is kept."""
+        return {}
+
+
+@register("tracker", "jsonl")
+@dataclass(kw_only=True, slots=True)
+class JsonlConfig(TrackerConfig):
+    """Only the run folder."""
+
+
+@register("tracker", "wandb")
+@dataclass(kw_only=True, slots=True)
+class WandbConfig(TrackerConfig):
+    """Also Weights & Biases. The key is read from WANDB_API_KEY by W&B and is never a setting."""
+
+    project: str = "groundrl"
+    entity: str | None = None
+    mode: WandbMode = WandbMode.auto
+    tags: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        TrackerConfig.__post_init__(self)
+        if not self.project:
+            raise ConfigError("project", "must not be empty", got=self.project, todo="name a W&B project")
+
+    def build_others(
+        self,
+        run_dir: Path,
+        run_name: str,
+        config_dict: Mapping[str, Any],
+        resume_state: Mapping[str, Any] | None,
+    ) -> dict[str, Tracker]:
+        from groundrl.tracking.wandb_tracker import WandbTracker
+
+        tracker = WandbTracker(
+            run_dir,
+            run_name,
+            config_dict,
+            project=self.project,
+            entity=self.entity,
+            mode=self.mode.value,
+            tags=self.tags,
+            run_id=((resume_state or {}).get("wandb") or {}).get("id"),
+        )
+        return {"wandb": tracker}
+
+
+@register("tracker", "tensorboard")
+@dataclass(kw_only=True, slots=True)
+class TensorboardConfig(TrackerConfig):
+    """Also TensorBoard event files under `tensorboard/` in the run folder."""
+
+    def build_others(
+        self,
+        run_dir: Path,
+        run_name: str,
+        config_dict: Mapping[str, Any],
+        resume_state: Mapping[str, Any] | None,
+    ) -> dict[str, Tracker]:
+        from groundrl.tracking.tensorboard_tracker import TensorboardTracker
+
+        return {"tensorboard": TensorboardTracker(run_dir, after=_last_step(resume_state))}
+
+
+def _last_step(resume_state: Mapping[str, Any] | None) -> int | None:
+    return None if resume_state is None else int(resume_state.get("step", -1))

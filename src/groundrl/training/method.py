@@ -1,0 +1,43 @@
+"""What a training method gives the loop: experience to learn from, and what it measured making it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from groundrl.data.sampler import Sampler
+from groundrl.learner.experience import Experience
+from groundrl.parsing.answer import Answer
+from groundrl.training.clock import StageClock
+from groundrl.types import RewardBreakdown, Rollout, Sample
+
+
+@dataclass(slots=True, kw_only=True)
+class Graded:
+    """A rollout beside what was made of it."""
+
+    sample: Sample
+    rollout: Rollout
+    answer: Answer
+    breakdown: RewardBreakdown
+
+
+@dataclass(slots=True, kw_only=True)
+class Gathered:
+    """One step's experience, its metrics, and the rollouts to store (none for supervised methods)."""
+
+    experience: list[Experience]
+    metrics: dict[str, float]
+    scored: Sequence[Graded] = field(default_factory=list[Graded])
+    tokens: int = 0
+
+
+class Method(Protocol):
+    sampler: Sampler
+
+    def gather(self, step: int, clock: StageClock) -> Gathered: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+    def load(self, state: dict[str, Any]) -> None: ...

@@ -1,0 +1,69 @@
+"""Metrics of a batch of rollouts, under the flat names that trackers and the report know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from groundrl.training.method import Graded
+from groundrl.types import Missing, RolloutStatus
+
+
+def rollout_metrics(scored: Sequence[Graded]) -> dict[str, float]:
+    """Rewards and terms, totals per task, lengths, failures by kind; group/reward_std over the whole batch."""
+    rows = list(scored)
+    metrics: dict[str, float] = {}
+    totals = [entry.breakdown.total for entry in rows]
+    valid = [total for total in totals if total is not None]
+    if valid:
+        metrics["reward/total"] = float(np.mean(valid))
+        metrics["group/reward_std"] = float(np.std(valid))
+    metrics["group/missing_frac"] = 1 - len(valid) / len(rows)
+    names = sorted({name for entry in rows for name in entry.breakdown.terms})
+    for name in names:
+        terms = [e.breakdown.terms[name] for e in rows if name in e.breakdown.terms]
+        values = [term.value for term in terms if not isinstance(term, Missing)]
+        if values:
+            metrics[f"reward/{name}"] = float(np.mean(values))
+    for task in sorted({entry.sample.task for entry in rows}):
+        own = [e.breakdown.total for e in rows if e.sample.task is task and e.breakdown.total is not None]
+        if own:
+            metrics[f"reward/{task}/total"] = float(np.mean(own))
+    lengths = [entry.rollout.num_student_tokens for entry in rows]
+    metrics["rollout/tokens_mean"] = float(np.mean(lengths))
+    metrics["rollout/tokens_max"] = float(max(lengths))
+    metrics["rollout/boxes_mean"] = float(np.mean([entry.answer.num_items for entry in rows]))
+    statuses = Counter(entry.rollout.status for entry in rows)
+    metrics["rollout/truncated_frac"] = statuses[RolloutStatus.TRUNCATED_LENGTH] / len(rows)
+    for status, count in statuses.items():
+        if status is not RolloutStatus.FINISHED:
+            metrics[f"rollout/{status}_frac"] = count / len(rows)
+    for parse, count in Counter(entry.answer.status for entry in rows).items():
+        metrics[f"parse/{parse}_frac"] = count / len(rows)
+    metrics["parse/rejected_mean"] = float(np.mean([len(entry.answer.rejected) for entry in rows]))
+    metrics["parse/clipped_mean"] = float(np.mean([entry.answer.clipped for entry in rows]))
+    return metrics
+
+
+def step_record(step: int, entry: Graded, advantage: float | None = None) -> dict[str, object]:
+    """A rollout as one line of `rollouts.jsonl`: the text and everything its reward is made of."""
+    breakdown = entry.breakdown
+    return {
+        "step": step,
+        "sample_id": entry.sample.id,
+        "group": entry.rollout.group,
+        "index": entry.rollout.index,
+        "status": entry.rollout.status,
+        "parse": entry.answer.status,
+        "tokens": entry.rollout.num_student_tokens,
+        "text": entry.rollout.text,
+        "total": breakdown.total,
+        "terms": {
+            name: {"missing": term.reason}
+            if isinstance(term, Missing)
+            else {"value": term.value, "weight": breakdown.weights[name], **dict(term.detail)}
+            for name, term in breakdown.terms.items()
+        },
+    }

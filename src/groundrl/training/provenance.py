@@ -1,0 +1,44 @@
+"""What a number needs to be a result: code, settings, data, weights, machine."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from importlib import metadata
+from typing import Any
+
+from groundrl.config.repo import repo_root
+
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "hydra-core", "peft")
+
+
+def commit() -> str:
+    """The checkout's commit, `+changes` when files differ from it, `unknown` outside a checkout."""
+    try:
+        head = _git("rev-parse", "HEAD")
+        return head + ("+changes" if _git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(repo_root()), *words], capture_output=True, text=True, check=True, timeout=20
+    )
+    return done.stdout.strip()
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes, and of Python."""
+    known = {"python": platform.python_version()}
+    for name in PACKAGES:
+        known[name] = metadata.version(name)
+    return known
+
+
+def machine(device: Any) -> dict[str, str]:
+    """Processor or accelerator."""
+    import torch
+
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    return {"device": str(device), "name": name or platform.machine(), "threads": str(torch.get_num_threads())}

@@ -1,0 +1,58 @@
+"""The settings of an earlier run, read back from its folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from groundrl.config.invocation import Invocation
+from groundrl.config.locate import located
+from groundrl.config.repo import conf_dir
+from groundrl.errors import RunFolderError
+from groundrl.run_config import RunConfig
+from groundrl.training.run_folder import CONFIG, OVERRIDES
+
+
+def saved_run(folder: Path) -> tuple[RunConfig, Invocation]:
+    """The configuration a run was started with, even if defaults have changed since.
+
+    The saved words give the types, the saved values replace what the words compose to today; differences
+    are named on stderr. Raises RunFolderError when the saved values no longer fit.
+    """
+    try:
+        words: list[str] = yaml.safe_load((folder / OVERRIDES).read_text("utf-8"))
+        values: dict[str, Any] = yaml.safe_load((folder / CONFIG).read_text("utf-8"))
+        GlobalHydra.instance().clear()
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+            composed = compose("config", overrides=words)
+        today: Any = OmegaConf.to_container(composed, resolve=True, enum_to_str=True)
+        for key, old, new in drift(values, today):
+            print(f"note: {key} is {new!r} today; the run keeps its own {old!r}", file=sys.stderr)
+        merged: Any = OmegaConf.merge(composed, values)
+        config: RunConfig = located(merged)
+    except (OSError, ValueError, yaml.YAMLError, HydraException, OmegaConfBaseException) as error:
+        first = str(error).splitlines()[0]
+        raise RunFolderError(
+            f"resume: the settings saved in {folder} cannot be used with this version ({first}); check out "
+            "the commit named in the run's record"
+        ) from None
+    return config, Invocation(overrides=tuple(words), experiment=None, resolved=values)
+
+
+def drift(old: Any, new: Any, prefix: str = "") -> list[tuple[str, Any, Any]]:
+    """Leaves that differ between two plain configurations: (key, old, new)."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        out: list[tuple[str, Any, Any]] = []
+        for key in sorted({*old, *new}):
+            full = f"{prefix}.{key}" if prefix else str(key)
+            out += drift(old.get(key), new.get(key), full)
+        return out
+    return [] if old == new else [(prefix, old, new)]

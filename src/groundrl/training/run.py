@@ -1,0 +1,133 @@
+"""From a `RunConfig` to a finished run folder: wiring, beginning, end."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from groundrl.config.invocation import Invocation
+from groundrl.evaluation.stored import restore, store
+from groundrl.evaluation.suite import Evaluation, as_json
+from groundrl.learner.checkpoint import load
+from groundrl.models.load import check_folder, pick_device
+from groundrl.run_config import DebugMode, RunConfig
+from groundrl.tracking.lines import write_json
+from groundrl.training.loop import Interrupted, evaluate, save, train
+from groundrl.training.parts import Parts
+from groundrl.training.resume import saved_run
+from groundrl.training.run_folder import RESULT, RunFolder, create, reopen
+from groundrl.training.show import shown
+from groundrl.training.state import RunState
+from groundrl.training.wiring import evaluate_references, wire
+
+BEFORE = "eval/before.jsonl"
+AFTER = "eval/after.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """code: exit code; folder: the run folder, None when nothing was run."""
+
+    code: int
+    folder: Path | None
+
+
+def run(config: RunConfig, invocation: Invocation) -> Outcome:
+    """Run what the configuration says. Raises UserError on anything the user can put right."""
+    if config.debug.mode is DebugMode.PLAN:
+        from groundrl.models.plan import plan
+
+        print(plan(config.model, config.debug.plan_ranks))
+        return Outcome(code=0, folder=None)
+    if config.resume is not None:
+        folder = reopen(config.resume)
+        config, invocation = saved_run(folder.path)
+        return _run_in(folder, config, invocation, resumed=True)
+    check_folder(config.model.path, "model.path")
+    pick_device(config.model)
+    folder = create(config.paths, invocation, config.seed)
+    return _run_in(folder, config, invocation, resumed=False)
+
+
+def _run_in(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resumed: bool) -> Outcome:
+    try:
+        with wire(folder, config, invocation, resumed=resumed) as parts:
+            return _execute(parts)
+    finally:
+        folder.close()
+
+
+def _execute(parts: Parts) -> Outcome:
+    parts.display.header(parts.facts)
+    try:
+        before = _before(parts)
+        if parts.method is not None and parts.learner is not None:
+            train(parts, parts.method, parts.learner)
+    except Interrupted:
+        _finish(parts, "interrupted", {})
+        parts.display.message(f"interrupted and saved; go on with: python train.py resume={parts.folder.path}")
+        return Outcome(code=parts.interrupt.exit_code, folder=parts.folder.path)
+    evals: dict[str, Any] = {"before": as_json(before.metrics)}
+    if parts.learner is not None:
+        after = evaluate(parts, parts.config.eval.samples, "after training")
+        store(parts.folder.path / AFTER, after)
+        evals["after"] = as_json(after.metrics)
+        evals["difference"] = as_json(parts.suite.difference(before, after))
+        evals["references"] = evaluate_references(parts)
+    result = _finish(parts, "finished", evals)
+    parts.display.finish(result | {"eval": _headlines(evals)}, parts.folder.path, _next_command(parts))
+    return Outcome(code=0, folder=parts.folder.path)
+
+
+def _before(parts: Parts) -> Evaluation:
+    """The evaluation before training: made now, or read back when the run is resumed behind it."""
+    file = parts.folder.path / BEFORE
+    samples = parts.config.eval.samples
+    newest = parts.checkpoints.complete()
+    if newest and parts.learner is not None and parts.method is not None:
+        checkpoint = parts.checkpoints.newest_good(parts.display.message)
+        saved = load(checkpoint, parts.policy, parts.learner)
+        parts.state = RunState.from_json(saved["run"])
+        parts.method.load(saved["method"])
+        parts.display.message(f"resumed from {checkpoint.name}")
+        return restore(file, parts.suite.samples(samples), parts.suite, progress=0.0)
+    before = evaluate(parts, samples, "before training" if parts.learner else "")
+    store(file, before)
+    if parts.learner is not None and parts.method is not None:
+        save(parts, parts.method, parts.learner)
+    return before
+
+
+def _finish(parts: Parts, status: str, evals: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "status": status,
+        "steps": parts.state.step,
+        "train_seconds": round(parts.state.seconds, 2),
+        "eval": evals,
+        "best": {
+            "metric": parts.config.eval.metric,
+            "step": parts.state.best.step,
+            "value": parts.state.best.value if parts.state.best.step >= 0 else None,
+        },
+        "run": {**parts.facts, "finished_at": time.strftime("%Y-%m-%dT%H:%M:%S%z")},
+    }
+    write_json(parts.folder.path / RESULT, result)
+    parts.tracker.finish(status)
+    return result
+
+
+def _headlines(evals: dict[str, Any]) -> dict[str, Any]:
+    """The evaluations cut down to what fits on a terminal; `result.json` has everything."""
+    out = {key: shown(values) for key, values in evals.items() if key != "references"}
+    out["references"] = {name: shown(values) for name, values in evals.get("references", {}).items()}
+    return out
+
+
+def _next_command(parts: Parts) -> str:
+    if parts.learner is None:
+        return "python train.py"
+    if parts.config.task.name.value == "rec":
+        return "python train.py reward=odlength"
+    return "python train.py -m reward=ap50,ap,odlength seed=0,1,2"

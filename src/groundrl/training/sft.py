@@ -1,0 +1,54 @@
+"""Supervised fine-tuning on the same data and evaluation: the truth written as an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from groundrl.data.sampler import Sampler
+from groundrl.learner.algorithms import SFTConfig
+from groundrl.learner.experience import Experience
+from groundrl.models.forward import Row
+from groundrl.rollout.collect import Collector
+from groundrl.training.clock import StageClock
+from groundrl.training.method import Gathered
+from groundrl.training.truth import truth_text
+
+
+class SFT:
+    """Gathers prompts with their true answers, behind an empty think block."""
+
+    def __init__(self, config: SFTConfig, *, sampler: Sampler, collector: Collector) -> None:
+        self.config = config
+        self.sampler = sampler
+        self.collector = collector
+
+    def gather(self, step: int, clock: StageClock) -> Gathered:
+        with clock.stage("data"):
+            samples = self.sampler.next(self.config.batch_size)
+            contexts = self.collector.contexts(samples)
+            processor = self.collector.processor
+            experience: list[Experience] = []
+            for number, (sample, context) in enumerate(zip(samples, contexts, strict=True)):
+                frames = tuple(image.frame for image in context.images)
+                text = truth_text(sample, frames, processor.family.coordinate_space)
+                ids = np.append(processor.encode(text), processor.tokenizer.eos_token_id)
+                experience.append(
+                    Experience(
+                        row=Row(prompt=context.ids, images=context.images, completion=ids.astype(np.int64)),
+                        selected=np.ones(len(ids), dtype=bool),
+                        advantage=0.0,
+                        behaviour_logprobs=np.full(len(ids), np.nan, dtype=np.float32),
+                        rollout=number,
+                    )
+                )
+        tokens = sum(len(entry.row.completion) for entry in experience)
+        metrics = {"data/target_tokens_mean": tokens / len(experience)}
+        return Gathered(experience=experience, metrics=metrics, tokens=tokens)
+
+    def state(self) -> dict[str, Any]:
+        return {"sampler": self.sampler.state()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.sampler.load(state["sampler"])

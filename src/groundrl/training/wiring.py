@@ -1,0 +1,238 @@
+"""Builds the objects of a run from its configuration and takes them down again."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from groundrl.config.invocation import Invocation
+from groundrl.data.base import Split
+from groundrl.data.sampler import Sampler
+from groundrl.errors import ConfigError
+from groundrl.evaluation.suite import Suite, as_json
+from groundrl.learner.algorithms import GRPOConfig, SFTConfig
+from groundrl.learner.checkpoint import Checkpoints
+from groundrl.learner.learner import Learner, Plan
+from groundrl.learner.logprobs import Scorer
+from groundrl.learner.objective import GRPOObjective, SFTObjective
+from groundrl.losses.config import ClipConfig, Normalisation
+from groundrl.models.load import Policy, load_policy
+from groundrl.models.lora import adapters_off, has_adapters
+from groundrl.rewards.rubric import Rubric
+from groundrl.rollout.collect import Collector
+from groundrl.run_config import RunConfig
+from groundrl.tracking.display import Display
+from groundrl.tracking.lines import JsonLines
+from groundrl.training import provenance
+from groundrl.training.clock import StageClock
+from groundrl.training.grpo import GRPO
+from groundrl.training.interrupt import Interrupt
+from groundrl.training.method import Method
+from groundrl.training.parts import Parts
+from groundrl.training.run_folder import RunFolder
+from groundrl.training.sft import SFT
+from groundrl.training.state import RunState
+from groundrl.training.truth import check_truth_is_paid
+
+CHECKED = 4
+"""Training samples on which the reward must pay the truth before a run starts."""
+
+
+@contextlib.contextmanager
+def wire(
+    folder: RunFolder, config: RunConfig, invocation: Invocation, *, resumed: bool
+) -> Iterator[Parts]:
+    """The parts of a run, closed at the end whatever happens."""
+    torch.manual_seed(config.seed)
+    policy = load_policy(config.model)
+    rubric = _placed("reward", config.reward.build)
+    source = _placed("dataset", lambda: config.dataset.build(Split.TRAIN))
+    heldout = config.dataset.build(Split.HELDOUT)
+    prompt = config.prompt.build()
+    rubric.check_tasks(source.tasks())
+    prompt.check_tasks(source.tasks())
+    engine = config.rollout.engine.build(policy.model, policy.processor)
+    collector = Collector(engine, policy.processor, prompt, config.rollout.build_kind())
+    checked = [source.sample(index) for index in range(min(CHECKED, source.size or CHECKED))]
+    frames = [tuple(image.frame for image in context.images) for context in collector.contexts(checked)]
+    check_truth_is_paid(checked, frames, policy.family.coordinate_space, rubric)
+
+    checkpoints = Checkpoints(folder.checkpoints, config.checkpoint.keep_last)
+    checkpoints.clear_unfinished()
+    after = _resume_state(checkpoints) if resumed else None
+    learner = _learner(config, policy)
+    facts = _facts(config, invocation, folder, policy, source.fingerprint(), heldout.fingerprint())
+    tracker = config.tracker.build(
+        run_dir=folder.path,
+        run_name=folder.path.name,
+        config_dict=invocation.resolved,
+        resume_state=after,
+    )
+    gallery = config.tracker.build_gallery(folder.path, after)
+    rollouts = JsonLines(folder.path / "rollouts.jsonl")
+    if after is not None:
+        rollouts.truncate_after(int(after["step"]))
+    with Interrupt() as interrupt, Display() as display:
+        try:
+            yield Parts(
+                config=config,
+                folder=folder,
+                policy=policy,
+                collector=collector,
+                suite=Suite(config.eval, heldout, collector, rubric, config.rollout.sampling()),
+                method=_method(config, Sampler(source, config.seed), collector, rubric),
+                learner=learner,
+                checkpoints=checkpoints,
+                tracker=tracker,
+                gallery=gallery,
+                rollouts=rollouts,
+                display=display,
+                interrupt=interrupt,
+                clock=StageClock(),
+                facts=facts,
+                state=RunState(),
+            )
+        finally:
+            engine.close()
+            rollouts.close()
+            gallery.close()
+
+
+def _resume_state(checkpoints: Checkpoints) -> dict[str, Any]:
+    """The trackers' state of the newest good checkpoint; a run killed before its first begins again."""
+    import json
+
+    if not checkpoints.complete():
+        return {"step": -1}
+    newest = checkpoints.newest_good(lambda text: None)
+    saved = json.loads((newest / "state.json").read_text("utf-8"))
+    return {**saved["tracker"], "step": saved["run"]["step"]}
+
+
+def _method(config: RunConfig, sampler: Sampler, collector: Collector, rubric: Rubric) -> Method | None:
+    algorithm = config.algorithm
+    if isinstance(algorithm, GRPOConfig):
+        return GRPO(
+            algorithm,
+            sampler=sampler,
+            collector=collector,
+            rubric=rubric,
+            advantage=algorithm.advantage.build(),
+            sampling=config.rollout.sampling(),
+            seed=config.seed,
+        )
+    if isinstance(algorithm, SFTConfig):
+        return SFT(algorithm, sampler=sampler, collector=collector)
+    return None
+
+
+def _learner(config: RunConfig, policy: Policy) -> Learner | None:
+    algorithm = config.algorithm
+    banned, pad_id = policy.processor.banned_ids, policy.processor.pad_id
+    if isinstance(algorithm, GRPOConfig):
+        if not isinstance(algorithm.loss, ClipConfig):
+            raise ConfigError("algorithm.loss", "is not a loss that GRPO knows", todo="use clip")
+        scorer = Scorer(temperature=config.rollout.temperature, banned_ids=banned, pad_id=pad_id)
+        beta = algorithm.kl.weight()
+        return Learner(
+            policy.model,
+            scorer,
+            GRPOObjective(clip_low=algorithm.loss.clip_low, clip_high=algorithm.loss.clip_high, beta=beta),
+            Plan(
+                num_steps=algorithm.num_steps,
+                lr=algorithm.lr,
+                num_iterations=algorithm.num_iterations,
+                mini_batches=algorithm.mini_batches,
+                normalisation=algorithm.loss.normalisation,
+                constant_length=config.rollout.max_new_tokens,
+            ),
+            algorithm.optim,
+            reference=_reference(policy, scorer) if beta > 0 else None,
+        )
+    if isinstance(algorithm, SFTConfig):
+        return Learner(
+            policy.model,
+            Scorer(temperature=1.0, banned_ids=banned, pad_id=pad_id),
+            SFTObjective(),
+            Plan(
+                num_steps=algorithm.num_steps,
+                lr=algorithm.lr,
+                num_iterations=1,
+                mini_batches=1,
+                normalisation=Normalisation.TOKEN_MEAN,
+                constant_length=1,
+            ),
+            algorithm.optim,
+        )
+    return None
+
+
+def _reference(policy: Policy, scorer: Scorer) -> Callable[[Sequence[Any]], Tensor]:
+    """Log-probs under the policy as it is now: adapters off, or a frozen copy of the same class."""
+    if has_adapters(policy.model):
+
+        def without_adapters(rows: Sequence[Any]) -> Tensor:
+            with adapters_off(policy.model):
+                return scorer(policy.model, rows).logprobs
+
+        return without_adapters
+    frozen = copy.deepcopy(policy.model).requires_grad_(False).eval()
+    return lambda rows: scorer(frozen, rows).logprobs
+
+
+def evaluate_references(parts: Parts) -> dict[str, Any]:
+    """Metrics of the model's named reference checkpoints on the same samples, seeds and rubric."""
+    out: dict[str, Any] = {}
+    config = parts.config
+    for name, path in config.model.references.items():
+        other = load_policy(replace(config.model, path=path, init_from=None))
+        engine = config.rollout.engine.build(other.model, other.processor)
+        collector = Collector(engine, other.processor, parts.collector.prompt, parts.collector.kind)
+        suite = Suite(config.eval, parts.suite.source, collector, parts.suite.rubric, parts.suite.sampling)
+        out[name] = as_json(suite.evaluate(config.eval.samples, progress=1.0).metrics)
+        engine.close()
+    return out
+
+
+def _facts(
+    config: RunConfig,
+    invocation: Invocation,
+    folder: RunFolder,
+    policy: Policy,
+    train_fingerprint: str,
+    heldout_fingerprint: str,
+) -> dict[str, Any]:
+    """Provenance: printed as the header and stored with the result."""
+    parameters = list(policy.model.parameters())
+    trainable = sum(p.numel() for p in parameters if p.requires_grad)
+    machine = provenance.machine(parameters[0].device)
+    return {
+        "run": str(folder.path),
+        "command": "python train.py " + " ".join(invocation.overrides),
+        "model": config.model.init_from or config.model.path,
+        "model_sha256": policy.fingerprint,
+        "parameters": f"{sum(p.numel() for p in parameters):,} ({trainable:,} learn)",
+        "device": f"{machine['device']} ({machine['name']}), {machine['threads']} threads",
+        "precision": str(config.model.precision),
+        "task": str(config.task.name),
+        "heldout": f"{config.eval.samples} samples",
+        "seed": config.seed,
+        "config_hash": invocation.config_hash[:16],
+        "train_fingerprint": train_fingerprint,
+        "heldout_fingerprint": heldout_fingerprint,
+        "commit": provenance.commit(),
+        "versions": ", ".join(f"{k} {v}" for k, v in provenance.versions().items()),
+    }
+
+
+def _placed(key: str, build: Callable[[], Any]) -> Any:
+    try:
+        return build()
+    except ConfigError as error:
+        raise error.at(key) from None

@@ -1,0 +1,221 @@
+"""The records that travel: a sample, what a policy made of it, and what that was worth.
+
+Nothing here imports torch: a reward is tested with a hand-written `Rollout` and no model.
+Boxes are xyxy, half open, in float pixels of the *original* image unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from PIL.Image import Image
+
+Size = tuple[int, int]
+"""(width, height) in pixels."""
+
+XYXY = tuple[float, float, float, float]
+"""(x1, y1, x2, y2)."""
+
+
+class Task(StrEnum):
+    """What a sample asks for; routes it to prompts, parsers, reward terms and metrics."""
+
+    REC = "rec"
+    OVD = "ovd"
+    REGION_LABEL = "region_label"
+    MCQ = "mcq"
+    NUMERIC = "numeric"
+    YES_NO = "yes_no"
+    TEXT = "text"
+
+
+class CoordinateSpace(StrEnum):
+    """The space in which a model family writes boxes."""
+
+    PIXEL_ORIGINAL = "pixel_original"
+    PIXEL_RESIZED = "pixel_resized"
+    REL1000 = "rel1000"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabeledBox:
+    """A box in original pixels, with the index of the image it lies on."""
+
+    xyxy: XYXY
+    label: str = ""
+    image: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """Ground truth of a sample; which fields count depends on its task."""
+
+    boxes: tuple[LabeledBox, ...] = ()
+    answer: str | None = None
+    evidence: tuple[LabeledBox, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """Stands for `Sample.images[index]` inside a message."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One chat turn; parts keep the order in which text and images were written."""
+
+    role: str
+    parts: tuple[TextPart | ImagePart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One question with its truth.
+
+    `question` is the referring expression (rec) or the question itself; `targets` are the category names
+    asked for (ovd), negatives included. `messages` is set by data that comes as a conversation; when it is
+    empty the prompt group renders `question` and `targets`.
+    """
+
+    id: str
+    task: Task
+    images: tuple[Image, ...]
+    truth: Truth
+    question: str = ""
+    targets: tuple[str, ...] = ()
+    messages: tuple[Message, ...] = ()
+    split: str = "train"
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageFrame:
+    """The two sizes of one image that boxes are converted between."""
+
+    original: Size
+    processed: Size
+
+
+class Role(IntEnum):
+    """Who wrote a response token. Losses select roles; only STUDENT tokens were sampled by the policy."""
+
+    PROMPT = 0
+    STUDENT = 1
+    INJECTED = 2
+    OBSERVATION = 3
+    VERIFY = 4
+    TEMPLATE = 5
+
+
+class RolloutStatus(StrEnum):
+    """How a rollout ended. Failures are kinds that are counted, never silence."""
+
+    FINISHED = "finished"
+    TRUNCATED_LENGTH = "truncated_length"
+    TRUNCATED_TURNS = "truncated_turns"
+    ERROR_PARSE = "error_parse"
+    ERROR_TOOL = "error_tool"
+    ERROR_ENGINE = "error_engine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedImage:
+    """An image after the one resize that engine, learner and reward share.
+
+    `patches` is the image processor's flattened patch matrix, float32 [n_patches, patch_dim];
+    `grid_thw` counts patches in time, height and width.
+    """
+
+    patches: NDArray[np.float32]
+    grid_thw: tuple[int, int, int]
+    frame: ImageFrame
+
+
+@dataclass(slots=True, kw_only=True)
+class Segment:
+    """One training row: a prompt and the tokens that followed it.
+
+    prompt_ids          int64 [P], image placeholders already expanded to one id per image token
+    images              the images of the prompt and the response, in order of their placeholders
+    response_ids        int64 [R], exactly the ids that were sampled or inserted; never re-tokenised
+    roles               int8  [R], a `Role` per response token
+    behaviour_logprobs  float32 [R], log-prob under the sampling distribution; nan where not sampled
+    """
+
+    prompt_ids: NDArray[np.int64]
+    images: tuple[PreparedImage, ...]
+    response_ids: NDArray[np.int64]
+    roles: NDArray[np.int8]
+    behaviour_logprobs: NDArray[np.float32]
+    turn: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Rollout:
+    """What the policy did with one sample.
+
+    `group` numbers the prompt inside the batch, `index` the completion inside its group. `text` is the
+    decoded final turn of the student, special tokens dropped: what parsers, rewards and metrics read.
+    `frames` are the sizes of the sample's images, in order. An append-only conversation has one segment; a
+    conversation whose context was rewritten has one segment a turn.
+    """
+
+    sample_id: str
+    group: int
+    index: int
+    segments: list[Segment]
+    status: RolloutStatus
+    text: str
+    frames: tuple[ImageFrame, ...]
+    coordinate_space: CoordinateSpace = CoordinateSpace.PIXEL_ORIGINAL
+    seed: int = 0
+    turns: int = 1
+
+    @property
+    def num_student_tokens(self) -> int:
+        """Sampled tokens over all segments."""
+        return sum(int((segment.roles == Role.STUDENT).sum()) for segment in self.segments)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The value of one reward term, with the numbers that explain it."""
+
+    value: float
+    detail: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A term that could not be computed (a judge that never answered). Masked and counted, never 0."""
+
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class RewardBreakdown:
+    """Named terms, weights and total of one rollout, so that a total can be explained.
+
+    `total` is None when a term is missing: the rollout then takes no part in its group's statistics and
+    gets no gradient.
+    """
+
+    task: Task
+    terms: dict[str, Scored | Missing]
+    weights: dict[str, float]
+    total: float | None
+    parse_status: str = ""

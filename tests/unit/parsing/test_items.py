@@ -1,0 +1,184 @@
+"""Items of a payload: values, and a reason for every refusal."""
+
+import json
+import sys
+
+import pytest
+
+from groundrl.parsing.boxes import ModelBox, is_none, read_items
+from groundrl.parsing.status import ParseStatus, RejectReason
+
+GOOD = {"bbox_2d": [1, 2, 3, 4], "label": "dog"}
+BOX = ModelBox(xyxy=(1.0, 2.0, 3.0, 4.0), label="dog", image=0)
+
+
+def read(payload, label_required=True):
+    return read_items(payload, label_required=label_required)
+
+
+@pytest.mark.parametrize("text", ["None", "none", "NONE.", " none. ", "[]", "[ \n]"])
+def test_none(text):
+    assert is_none(text)
+    assert read(text).status is ParseStatus.NONE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no objects",
+        "None of them",
+        "none..",
+        "null",
+        '"None"',
+        "{}",
+        "[[]]",
+        "[",
+        "]",
+        "[,]",
+        "non\u0435",
+    ],
+)
+def test_not_none(text):
+    assert not is_none(text)
+    assert read(text).status is not ParseStatus.NONE
+
+
+@pytest.mark.parametrize("payload", [GOOD, [GOOD]])
+def test_an_object_counts_as_a_list_of_one(payload):
+    scan = read(json.dumps(payload))
+    assert (scan.status, scan.boxes, scan.rejected) == (ParseStatus.OK, (BOX,), ())
+
+
+@pytest.mark.parametrize(
+    ("numbers", "xyxy"),
+    [
+        ("10.5, 20, 30, 40", (10.5, 20, 30, 40)),
+        ("-5, -1e1, 3, 4", (-5, -10, 3, 4)),
+        ('"1", " 2 ", "3.5", "4"', (1, 2, 3.5, 4)),
+        ("0, 0, 1e308, 1", (0, 0, 1e308, 1)),
+        (f"0, 0, 1, {'9' * 64}", (0, 0, 1, float("9" * 64))),
+    ],
+)
+def test_numbers(numbers, xyxy):
+    for payload in (f"[{numbers}]", f"[[{numbers}]]", f'{{"bbox_2d": [{numbers}]}}'):
+        scan = read(payload, label_required=False)
+        assert [box.xyxy for box in scan.boxes] == [xyxy]
+
+
+@pytest.mark.parametrize(
+    ("bbox", "reason"),
+    [
+        ("[1, 2, 3]", RejectReason.WRONG_COUNT),
+        ("[1, 2, 3, 4, 5]", RejectReason.WRONG_COUNT),
+        ("[]", RejectReason.WRONG_COUNT),
+        ("[[1, 2], [3, 4]]", RejectReason.WRONG_COUNT),
+        ("null", RejectReason.MISSING_BOX),
+        ("7", RejectReason.MISSING_BOX),
+        ('"1, 2, 3, 4"', RejectReason.MISSING_BOX),
+        ("[1, 2, 3, null]", RejectReason.NOT_A_NUMBER),
+        ("[1, 2, 3, true]", RejectReason.NOT_A_NUMBER),
+        ("[1, 2, 3, [4]]", RejectReason.NOT_A_NUMBER),
+        ('[1, 2, 3, "four"]', RejectReason.NOT_A_NUMBER),
+        ('[1, 2, 3, "nan"]', RejectReason.NOT_A_NUMBER),
+        ('[1, 2, 3, "1_0"]', RejectReason.NOT_A_NUMBER),
+        ('[1, 2, 3, "\u0664"]', RejectReason.NOT_A_NUMBER),
+        ('[1, 2, 3, "1-"]', RejectReason.NOT_A_NUMBER),
+        ('[1, 2, 3, ""]', RejectReason.NOT_A_NUMBER),
+        ("[1, 2, 3, NaN]", RejectReason.BAD_NUMBER),
+        ("[1, 2, 3, Infinity]", RejectReason.BAD_NUMBER),
+        ("[1, 2, 3, 1e309]", RejectReason.BAD_NUMBER),
+        ('[1, 2, 3, "1e309"]', RejectReason.BAD_NUMBER),
+        (f"[1, 2, 3, {'9' * 100_000}]", RejectReason.BAD_NUMBER),
+        (f'[1, 2, 3, "{"9" * 100_000}"]', RejectReason.BAD_NUMBER),
+        (f"[1, 2, 3, 4.{'9' * 100_000}]", RejectReason.BAD_NUMBER),
+        ("[3, 2, 1, 4]", RejectReason.SWAPPED_CORNERS),
+        ("[1, 4, 3, 2]", RejectReason.SWAPPED_CORNERS),
+        ("[5, 5, 5, 5]", RejectReason.ZERO_AREA),
+        ("[5, 5, 9, 5]", RejectReason.ZERO_AREA),
+    ],
+)
+def test_a_bad_box_is_refused_with_its_reason_and_spares_the_others(bbox, reason):
+    bad = f'{{"bbox_2d": {bbox}, "label": "cat"}}'
+    scan = read(f"[{bad}, {json.dumps(GOOD)}]")
+    assert (scan.status, scan.boxes, scan.rejected) == (ParseStatus.OK, (BOX,), (reason,))
+    alone = read(bad)
+    assert (alone.status, alone.boxes, alone.rejected) == (ParseStatus.NO_BOX, (), (reason,))
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        ('"cat"', RejectReason.NOT_AN_ITEM),
+        ("null", RejectReason.NOT_AN_ITEM),
+        ("{}", RejectReason.MISSING_BOX),
+        ('{"bbox": [1, 2, 3, 4], "label": "cat"}', RejectReason.MISSING_BOX),
+        ('{"bbox_2d": [1, 2, 3, 4]}', RejectReason.NO_LABEL),
+        ('{"bbox_2d": [1, 2, 3, 4], "label": null}', RejectReason.NO_LABEL),
+        ('{"bbox_2d": [1, 2, 3, 4], "label": 7}', RejectReason.NO_LABEL),
+        ('{"bbox_2d": [1, 2, 3, 4], "label": " \\n"}', RejectReason.NO_LABEL),
+        ("[1, 2, 3, 4]", RejectReason.NO_LABEL),
+        ('{"bbox_2d": [1, 2, 3, 4], "label": "cat", "image": -1}', RejectReason.BAD_IMAGE),
+        ('{"bbox_2d": [1, 2, 3, 4], "label": "cat", "image": 0.5}', RejectReason.BAD_IMAGE),
+        ('{"bbox_2d": [1, 2, 3, 4], "label": "cat", "image": "0"}', RejectReason.BAD_IMAGE),
+        ('{"bbox_2d": [1, 2, 3, 4], "label": "cat", "image": 1e999}', RejectReason.BAD_IMAGE),
+        (f'{{"bbox_2d": [1, 2, 3, 4], "label": "{"x" * 1001}"}}', RejectReason.LONG_LABEL),
+    ],
+)
+def test_a_bad_item_is_refused_with_its_reason(item, reason):
+    scan = read(f"[{item}, {json.dumps(GOOD)}]")
+    assert (scan.boxes, scan.rejected) == ((BOX,), (reason,))
+
+
+@pytest.mark.parametrize("label", ['a "red" car', "Café", "```json", "<b>", "\\ud800", "[{", 'x" : [1], "'])
+def test_labels_keep_their_text(label):
+    payload = json.dumps([{"bbox_2d": [1, 2, 3, 4], "label": label}])
+    assert read(payload).boxes[0].label == label
+
+
+def test_a_lone_surrogate_becomes_storable():
+    label = read('[{"bbox_2d": [1, 2, 3, 4], "label": "a\\ud800"}]').boxes[0].label
+    assert label.encode("utf-8") == b"a?"
+
+
+@pytest.mark.parametrize(
+    ("payload", "status"),
+    [
+        ("", ParseStatus.EMPTY),
+        (" \n", ParseStatus.EMPTY),
+        ('[{"bbox', ParseStatus.BAD_JSON),
+        ("[1, 2, 3, 4", ParseStatus.BAD_JSON),
+        ("the box [1, 2, 3, 4]", ParseStatus.BAD_JSON),
+        ("[1, 2, 3, 4] [1, 2, 3, 4]", ParseStatus.BAD_JSON),
+        ("[1, 2, 3, 4,]", ParseStatus.BAD_JSON),
+        ("{'bbox_2d': [1, 2, 3, 4]}", ParseStatus.BAD_JSON),
+        ("\ufeff[1, 2, 3, 4]", ParseStatus.BAD_JSON),
+        ("7", ParseStatus.NO_BOX),
+        ("null", ParseStatus.NO_BOX),
+        ('"[1, 2, 3, 4]"', ParseStatus.NO_BOX),
+        ("{}", ParseStatus.NO_BOX),
+    ],
+)
+def test_status_of_unusable_payloads(payload, status):
+    scan = read(payload)
+    assert (scan.status, scan.boxes) == (status, ())
+
+
+def test_a_list_of_scalars_is_one_bare_box_and_a_list_of_words_is_many_items():
+    assert read("[1, 2, 3]").rejected == (RejectReason.WRONG_COUNT,)
+    assert read('["cat", "dog"]').rejected == (RejectReason.NOT_AN_ITEM,) * 2
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
+def test_nesting_does_not_reach_the_stack(opening):
+    depth = 10 * sys.getrecursionlimit()
+    closing = {"[": "]", '{"a":': "}", '[{"a":': "}]"}[opening]
+    for payload in (opening * depth, opening * depth + "1" + closing * depth):
+        assert read(payload).status is ParseStatus.BAD_JSON
+    assert read("[" * 32 + "]" * 32).status is ParseStatus.NO_BOX
+
+
+def test_brackets_inside_strings_are_not_nesting():
+    label = "[" * 500 + '\\"' + "{" * 400
+    payload = '[{"bbox_2d": [1, 2, 3, 4], "label": "' + label + '"}]'
+    assert read(payload).status is ParseStatus.OK
