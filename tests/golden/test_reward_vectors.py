@@ -20,7 +20,7 @@ TERMS = {"od_ap": ApConfig(), "od_ap50": Ap50Config(), "odLength": OdLengthConfi
 RUBRIC = RubricConfig(terms=TERMS, task=Task.OVD).build()
 
 
-def values(text, *truth):
+def values(text, *truth) -> tuple[float, ...]:
     boxes = tuple(LabeledBox(xyxy=tuple(xyxy), label=label) for xyxy, label in truth)
     sample = Sample(id="s", task=Task.OVD, images=(), truth=Truth(boxes=boxes))
     rollout = Rollout(
@@ -36,11 +36,11 @@ def values(text, *truth):
     return tuple(terms[name].value for name in TERMS)
 
 
-def answer(body):
+def answer(body) -> str:
     return f"<think>t</think><answer>{body}</answer>"
 
 
-def fenced(*boxes):
+def fenced(*boxes) -> str:
     items = [{"bbox_2d": xyxy, "label": label} for xyxy, label in boxes]
     return answer(f"```json\n{json.dumps(items)}\n```")
 
@@ -63,22 +63,22 @@ def fenced(*boxes):
         pytest.param([], (0, 0, 0), id="empty list"),
     ],
 )
-def test_published_vectors(boxes, expected):
+def test_published_vectors(boxes, expected) -> None:
     assert values(fenced(*boxes), CAT, DOG) == pytest.approx(expected, abs=1e-12)
 
 
-def test_three_true_boxes_and_twenty_four_predictions():
+def test_three_true_boxes_and_twenty_four_predictions() -> None:
     truth = [([60 * i, 0, 60 * i + 50, 50], "cat") for i in range(3)]
     assert values(fenced(*truth, *truth * 7), *truth) == pytest.approx((1, 1, 0.125), abs=1e-12)
 
 
 @pytest.mark.parametrize("body", ["None", "none", "None.", "```json\n[]\n```"])
-def test_nothing_there_is_said(body):
+def test_nothing_there_is_said(body) -> None:
     assert values(answer(body)) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("text", [fenced(CAT), "None"], ids=["boxes", "None without answer tags"])
-def test_nothing_there_is_not_said(text):
+def test_nothing_there_is_not_said(text) -> None:
     assert values(text) == (0, 0, 0)
 
 
@@ -92,11 +92,11 @@ def test_nothing_there_is_not_said(text):
     ],
     ids=["list of strings", "null box", "three numbers", "no label"],
 )
-def test_unusable_items_are_worth_nothing(body):
+def test_unusable_items_are_worth_nothing(body) -> None:
     assert values(answer(body), CAT, DOG) == (0, 0, 0)
 
 
-def test_two_fences_read_the_last():
+def test_two_fences_read_the_last() -> None:
     both = answer("```json\n[]\n```\n" + fenced(CAT, DOG).split("<answer>")[1].removesuffix("</answer>"))
     assert values(both, CAT, DOG) == (1, 1, 1)
 
@@ -135,6 +135,6 @@ def test_two_fences_read_the_last():
         pytest.param(fenced(DOG) + fenced(CAT, DOG), [CAT, DOG], 1, 0, id="two answer blocks"),
     ],
 )
-def test_where_we_differ_on_purpose(text, truth, released, ours):
+def test_where_we_differ_on_purpose(text, truth, released, ours) -> None:
     assert released != ours
     assert values(text, *truth) == (ours, ours, ours)

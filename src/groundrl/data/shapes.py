@@ -53,7 +53,9 @@ class ShapesConfig(DatasetConfig):
     noise: float = 8.0
     difficulty: float = 0.3
     max_overlap: float = 0.05
-    styles: dict[str, float] = field(default_factory=lambda: {"word": 0.3, "attribute": 0.7})
+    styles: dict[str, float] = field(
+        default_factory=lambda: {"word": 0.3, "attribute": 0.7, "relation": 0.0, "negation": 0.0}
+    )
     negatives: list[int] = field(default_factory=lambda: [1, 2])
     none_fraction: float = 0.1
 

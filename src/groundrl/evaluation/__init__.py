@@ -1,1 +1,1 @@
-
+"""Metrics of evaluated samples, with bootstrap intervals."""

@@ -39,10 +39,7 @@ def hungarian_match(iou: Float64, *, threshold: float) -> Pairs:
 
     iou [N, M]. Pairs come back sorted by row.
     """
-    # deferred: slow to import, rarely used
-    from scipy.optimize import (  # pyright: ignore[reportMissingTypeStubs]
-        linear_sum_assignment,  # pyright: ignore[reportUnknownVariableType]
-    )
+    from scipy.optimize import linear_sum_assignment  # deferred: slow to import, rarely used
 
     allowed = (iou >= threshold) & (iou > 0)
     rows, columns = cast(

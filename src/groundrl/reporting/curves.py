@@ -128,7 +128,7 @@ def _line(series: Series, colour: str, x: Scale, y: Scale) -> list[Markup]:
     marks.append(_polyline(series, f"line {colour}{' faint' if mean else ''}", x, y))
     if mean:
         marks.append(_polyline(mean, f"line {colour}", x, y))
-    if len(series.xs) <= 30:
+    if len(series.xs) <= 30 and not series.neutral:
         points = [
             (x(step), y(value)) for step, value in zip(series.xs, series.ys, strict=True) if value is not None
         ]

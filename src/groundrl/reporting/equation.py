@@ -30,7 +30,7 @@ class Equation:
 
     def __str__(self) -> str:
         """`total 0.72 = 1.0 x iou 0.52 + 0.2 x format 1.0`, with the real multiplication sign."""
-        parts = [f"{s.sign} {s.weight} × {s.name} {s.value}".strip() for s in self.summands]  # noqa: RUF001
+        parts = [f"{s.sign} {s.weight} × {s.name} {s.value}".strip() for s in self.summands]
         return f"total {self.total}" + (f" = {' '.join(parts)}" if parts else "")
 
 
@@ -67,7 +67,7 @@ def short(value: float | None) -> str:
 
 def _summand(term: TermShown, *, first: bool) -> Summand:
     negative = term.weight < 0
-    sign = ("−" if negative else "") if first else ("−" if negative else "+")  # noqa: RUF001
+    sign = ("−" if negative else "") if first else ("−" if negative else "+")
     told = {name: value for name, value in term.detail.items() if (name, value) != (term.name, term.value)}
     detail = ", ".join(f"{name} {short(value)}" for name, value in told.items())
     return Summand(

@@ -8,13 +8,14 @@ from typing import Any
 
 from groundrl.reporting.files import RunFiles
 from groundrl.reporting.records import text
-from groundrl.tracking.numbers import duration, finite
+from groundrl.tracking.numbers import duration, finite, number
 
 _HEADLINE = (
     ("model", "Model"),
-    ("dataset", "Data"),
+    ("parameters", "Parameters"),
+    ("task", "Task"),
+    ("heldout", "Held out"),
     ("device", "Device"),
-    ("scale", "Scale"),
     ("seed", "Seed"),
     ("commit", "Commit"),
     ("config_hash", "Config"),
@@ -41,27 +42,41 @@ def build_facts(run: RunFiles) -> Facts:
         for key, label in _HEADLINE
         if provenance.get(key) is not None and not isinstance(provenance[key], dict | list)
     ]
+    command = provenance.get("command", "")
+    return Facts(
+        status=text(run.result.get("status")) or ("ended" if run.result else "not finished"),
+        command=" ".join(map(text, command)) if isinstance(command, list) else text(command),
+        headline=headline + _course(run),
+        all=_flat(provenance, ""),
+    )
+
+
+def _course(run: RunFiles) -> list[tuple[str, str]]:
+    """How far the run went, how long it took, and where its best evaluation was."""
+    facts: list[tuple[str, str]] = []
     steps = finite(run.result.get("steps"))
     if steps is None and run.train:
         steps = run.train[-1][0]
     if steps is not None:
-        headline.append(("Steps", f"{steps:.0f}"))
-    seconds = finite(provenance.get("seconds"))
+        facts.append(("Steps", f"{steps:.0f}"))
+    seconds = finite(run.result.get("train_seconds"))
     if seconds is not None:
-        headline.append(("Time", duration(seconds)))
-    command = provenance.get("command", "")
-    shown = " ".join(map(text, command)) if isinstance(command, list) else text(command)
-    status = text(run.result.get("status")) or ("not finished" if not run.result else "ended")
-    return Facts(status=status, command=shown, headline=headline, all=list(_flat(provenance)))
+        facts.append(("Training time", duration(seconds)))
+    best = run.result.get("best")
+    if isinstance(best, dict) and finite(best.get("value")) is not None:
+        facts.append(
+            ("Best", f"{text(best.get('metric'))} {number(best['value'])} at step {text(best.get('step'))}")
+        )
+    return facts
 
 
-def _flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:
+def _flat(value: Any, name: str) -> list[tuple[str, str]]:
     if isinstance(value, Mapping):
         return [
             pair
             for key, item in value.items()
-            for pair in _flat(item, f"{prefix}.{key}" if prefix else text(key))
+            for pair in _flat(item, f"{name}.{key}" if name else text(key))
         ]
     if isinstance(value, list):
-        return [(prefix, ", ".join(map(text, value)))]
-    return [(text(prefix), text(value))]
+        return [(text(name), ", ".join(map(text, value)))]
+    return [(text(name), text(value))]

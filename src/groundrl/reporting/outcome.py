@@ -8,6 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from groundrl.reporting.headlines import split
+from groundrl.reporting.records import text
 from groundrl.reporting.svg import Scale, tag
 from groundrl.tracking.comparison import Comparison, compare
 from groundrl.tracking.numbers import bounds, interval
@@ -34,25 +36,44 @@ class OutcomeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The table; `lead` says what is compared where it is not the stored result."""
+    """The table: `rows` to see at once and `rest`; `lead` says what is compared if not the stored result."""
 
     columns: list[str]
     rows: list[OutcomeRow]
+    rest: list[OutcomeRow]
     lead: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEvals:
+    """The evaluations of `result.json`, each metric name to value and interval; empty where not stored."""
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    difference: Mapping[str, Any]
+    references: Mapping[str, Mapping[str, Any]]
+
+
+def stored_evals(result: Mapping[str, Any]) -> StoredEvals:
+    """What `result.json` says; whatever has the wrong shape is empty."""
+    evals = _metrics(result.get("eval"))
+    references = {text(name): _metrics(values) for name, values in _metrics(evals.get("references")).items()}
+    return StoredEvals(
+        before=_metrics(evals.get("before")),
+        after=_metrics(evals.get("after")),
+        difference=_metrics(evals.get("difference")),
+        references=references,
+    )
 
 
 def build_outcome(
     result: Mapping[str, Any], evals: Sequence[tuple[int, Mapping[str, Any]]]
 ) -> Outcome | None:
     """From `result.json`; without it from the first and the last evaluation of `metrics.jsonl`."""
-    stored = result.get("eval")
+    stored = stored_evals(result)
     lead = ""
-    if isinstance(stored, Mapping) and (stored.get("before") or stored.get("after")):
-        before, after, difference = (_metrics(stored.get(key)) for key in ("before", "after", "difference"))
-        references = {
-            str(name): _metrics(values) for name, values in _metrics(stored.get("references")).items()
-        }
-        rows = compare(before, after, difference, references)
+    if stored.before or stored.after:
+        rows = compare(stored.before, stored.after, stored.difference, stored.references)
     elif len(evals) > 1:
         rows = compare(evals[0][1], evals[-1][1])
         lead = f"Evaluations at step {evals[0][0]} and step {evals[-1][0]}; differences without an interval."
@@ -61,8 +82,13 @@ def build_outcome(
         lead = f"The only evaluation, at step {evals[0][0]}."
     else:
         return None
-    return (
-        Outcome(columns=list(rows[0].columns), rows=[_row(row) for row in rows], lead=lead) if rows else None
+    made = {row.metric: _row(row) for row in rows}
+    main, rest = split(made)
+    return Outcome(
+        columns=list(rows[0].columns),
+        rows=[made[name] for name in main],
+        rest=[made[name] for name in rest],
+        lead=lead,
     )
 
 
@@ -101,4 +127,4 @@ def _plot(row: Comparison) -> Markup:
 
 
 def _metrics(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return {text(name): item for name, item in value.items()} if isinstance(value, dict) else {}

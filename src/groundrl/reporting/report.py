@@ -12,8 +12,9 @@ from markupsafe import Markup
 from groundrl.reporting.facts import build_facts
 from groundrl.reporting.files import read_run
 from groundrl.reporting.gallery import build_gallery
-from groundrl.reporting.outcome import build_outcome
-from groundrl.reporting.panels import eval_panel, train_panels
+from groundrl.reporting.heldout import heldout_panel
+from groundrl.reporting.outcome import build_outcome, stored_evals
+from groundrl.reporting.panels import train_panels
 from groundrl.reporting.script import SCRIPT
 from groundrl.reporting.style import STYLE
 from groundrl.reporting.template import TEMPLATES
@@ -38,7 +39,7 @@ def render(run_dir: Path) -> str:
     """The report of `run_dir` as HTML text."""
     run = read_run(run_dir)
     gallery = build_gallery(run_dir, run.gallery)
-    held_out = eval_panel(run.evals)
+    held_out = heldout_panel(run.evals, stored_evals(run.result).references)
     environment = Environment(
         loader=DictLoader(TEMPLATES),
         autoescape=True,

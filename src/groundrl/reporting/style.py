@@ -92,7 +92,8 @@ table { border-collapse: collapse; }
 .plain td { overflow-wrap: anywhere; }
 details + details { margin-top: 8px; }
 summary { cursor: pointer; font-weight: 550; overflow-wrap: anywhere; }
-details > table { margin-top: 8px; }
+details > table, details > .scroll, details > .charts { margin-top: 10px; }
+.scroll + details, .charts + details { margin-top: 14px; }
 
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 300px), 1fr));
   gap: 16px; }

@@ -76,6 +76,17 @@ _REPORT = """\
 """
 
 _OUTCOME = """\
+{% macro line(row) %}
+<tr>
+  <th scope="row">{{ row.metric }}</th>
+  {% for cell in row.cells %}
+  <td class="number">{{ cell.value }}<small>{{ cell.interval }}</small></td>
+  {% endfor %}
+  <td class="number{{ ' clear' if row.clear }}">{{ row.difference.value }}{{ '*' if row.clear }}<small>
+    {{- row.difference.interval }}</small></td>
+  <td class="plot">{{ row.plot }}</td>
+</tr>
+{% endmacro %}
 <section>
   <h2>Before and after</h2>
   {% if outcome.lead %}
@@ -93,25 +104,49 @@ _OUTCOME = """\
     </tr></thead>
     <tbody>
     {% for row in outcome.rows %}
-    <tr>
-      <th scope="row">{{ row.metric }}</th>
-      {% for cell in row.cells %}
-      <td class="number">{{ cell.value }}<small>{{ cell.interval }}</small></td>
-      {% endfor %}
-      <td class="number{{ ' clear' if row.clear }}">{{ row.difference.value }}{{ '*' if row.clear }}<small>
-        {{- row.difference.interval }}</small></td>
-      <td class="plot">{{ row.plot }}</td>
-    </tr>
+    {{ line(row) }}
     {% endfor %}
     </tbody>
   </table>
   </div>
+  {% if outcome.rest %}
+  <details>
+    <summary>{{ outcome.rest|length }} more metrics</summary>
+    <div class="scroll">
+    <table class="outcome">
+      <tbody>
+      {% for row in outcome.rest %}
+      {{ line(row) }}
+      {% endfor %}
+      </tbody>
+    </table>
+    </div>
+  </details>
+  {% endif %}
   <p class="foot">* the interval of the difference excludes 0. Plots show shares from 0 to 1, other metrics on
   their own range.</p>
 </section>
 """
 
 _PANEL = """\
+{% macro charts(drawn) %}
+<div class="charts">
+  {% for chart in drawn %}
+  <figure class="chart" data-chart="{{ chart.data }}">
+    <figcaption><output></output>{{ chart.title }} <span class="unit">{{ chart.unit }}</span></figcaption>
+    {{ chart.svg }}
+    <ul class="legend">
+      {% for colour, label, value in chart.legend %}
+      <li><i class="{{ colour }}"></i>{{ label }} <b>{{ value }}</b></li>
+      {% endfor %}
+    </ul>
+    {% if chart.note %}
+    <p class="foot">{{ chart.note }}</p>
+    {% endif %}
+  </figure>
+  {% endfor %}
+</div>
+{% endmacro %}
 <section>
   <h2>{{ panel.title }}</h2>
   {% if panel.lead %}
@@ -131,22 +166,13 @@ _PANEL = """\
     </ul>
   </div>
   {% endif %}
-  <div class="charts">
-    {% for chart in panel.charts %}
-    <figure class="chart" data-chart="{{ chart.data }}">
-      <figcaption><output></output>{{ chart.title }} <span class="unit">{{ chart.unit }}</span></figcaption>
-      {{ chart.svg }}
-      <ul class="legend">
-        {% for colour, label, value in chart.legend %}
-        <li><i class="{{ colour }}"></i>{{ label }} <b>{{ value }}</b></li>
-        {% endfor %}
-      </ul>
-      {% if chart.note %}
-      <p class="foot">{{ chart.note }}</p>
-      {% endif %}
-    </figure>
-    {% endfor %}
-  </div>
+  {{ charts(panel.charts) }}
+  {% if panel.rest %}
+  <details>
+    <summary>{{ panel.rest_title }}</summary>
+    {{ charts(panel.rest) }}
+  </details>
+  {% endif %}
 </section>
 """
 

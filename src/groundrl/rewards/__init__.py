@@ -1,1 +1,1 @@
-
+"""Reward terms, one a file, and the rubric that weighs them."""

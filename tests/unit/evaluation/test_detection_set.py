@@ -12,12 +12,12 @@ from pycocotools.cocoeval import COCOeval
 
 from groundrl.evaluation.detection import DetectionSet, greedy_matches
 from groundrl.rewards.detection import COCO_THRESHOLDS, Scene, scene_average_precision
-from groundrl.types import LabeledBox
+from groundrl.types import XYXY, LabeledBox
 
 LABELS = "abcd"
 
 
-def coco_ap(scenes):
+def coco_ap(scenes) -> tuple[float, float] | None:
     """(AP, AP50) of pycocotools, area "all", or None without any true box."""
     annotations, predictions = [], []
     for image, scene in enumerate(scenes):
@@ -62,8 +62,8 @@ def coco_ap(scenes):
     return float(evaluation.stats[0]), float(evaluation.stats[1])
 
 
-def random_scene(rng, *, labels=LABELS, most=6):
-    def boxes(count, whole):
+def random_scene(rng, *, labels=LABELS, most=6) -> Scene:
+    def boxes(count, whole) -> list[XYXY]:
         corner, size = rng.integers(0, 30, (count, 2)), rng.integers(4, 24, (count, 2))
         if not whole:
             corner, size = corner + rng.random((count, 2)), size + rng.random((count, 2))
@@ -89,7 +89,7 @@ def random_scene(rng, *, labels=LABELS, most=6):
     return Scene(predictions=tuple(predictions[i] for i in order), truths=tuple(truths))
 
 
-def check_against_coco(scenes, actual):
+def check_against_coco(scenes, actual) -> tuple[float, float] | None:
     expected = coco_ap(scenes)
     if expected is None:
         assert np.isnan(actual).all()
@@ -99,7 +99,7 @@ def check_against_coco(scenes, actual):
     return expected
 
 
-def test_data_sets_equal_pycocotools():
+def test_data_sets_equal_pycocotools() -> None:
     rng = np.random.default_rng(0)
     values = set()
     for _ in range(150):
@@ -108,7 +108,7 @@ def test_data_sets_equal_pycocotools():
     assert len(values) > 140  # the scenes do test something
 
 
-def test_one_image_equals_pycocotools():
+def test_one_image_equals_pycocotools() -> None:
     rng = np.random.default_rng(1)
     for _ in range(200):
         scene = random_scene(rng, most=4)
@@ -120,7 +120,7 @@ def test_one_image_equals_pycocotools():
             assert actual == pytest.approx(expected[0], abs=1e-12)
 
 
-def test_resamples_equal_pycocotools_on_the_repeated_scenes():
+def test_resamples_equal_pycocotools_on_the_repeated_scenes() -> None:
     rng = np.random.default_rng(2)
     for _ in range(40):
         scenes = [random_scene(rng) for _ in range(6)]
@@ -130,11 +130,11 @@ def test_resamples_equal_pycocotools_on_the_repeated_scenes():
         check_against_coco([scenes[index] for index in indices], actual)
 
 
-def test_bootstrap_draws_scatter_around_the_value_over_all_orders():
+def test_bootstrap_draws_scatter_around_the_value_over_all_orders() -> None:
     rng = np.random.default_rng(4)
     detections = DetectionSet([random_scene(rng) for _ in range(150)])
 
-    def ap(indices):
+    def ap(indices) -> float:
         return detections.average_precision(indices).mean()
 
     draws = np.array([ap(rng.integers(0, 150, size=150)) for _ in range(200)])
@@ -142,7 +142,7 @@ def test_bootstrap_draws_scatter_around_the_value_over_all_orders():
     assert abs(draws.mean() - orders) < 0.3 * draws.std()  # sorted draws are off by more than one deviation
 
 
-def test_more_than_a_hundred_predictions_equal_pycocotools():
+def test_more_than_a_hundred_predictions_equal_pycocotools() -> None:
     rng = np.random.default_rng(3)
     scenes = [random_scene(rng, labels="ab", most=260) for _ in range(3)]
     assert max(len(scene.predictions) for scene in scenes) > 300
@@ -151,24 +151,24 @@ def test_more_than_a_hundred_predictions_equal_pycocotools():
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from(["a", "abcd"]))
-def test_any_seed_equals_pycocotools(seed, count, labels):
+def test_any_seed_equals_pycocotools(seed, count, labels) -> None:
     rng = np.random.default_rng(seed)
     scenes = [random_scene(rng, labels=labels) for _ in range(count)]
     check_against_coco(scenes, DetectionSet(scenes).average_precision())
 
 
-def box(x, label="a", image=0):
+def box(x, label="a", image=0) -> LabeledBox:
     return LabeledBox(xyxy=(x, 0.0, x + 10.0, 10.0), label=label, image=image)
 
 
-def test_a_category_of_another_scene_makes_a_false_positive_and_an_unknown_one_does_not():
+def test_a_category_of_another_scene_makes_a_false_positive_and_an_unknown_one_does_not() -> None:
     first = Scene(predictions=(box(0, "b"), box(0, "unicorn")), truths=())
     second = Scene(predictions=(box(0, "B "),), truths=(box(0, "b"),))
     assert DetectionSet([first, second]).average_precision().tolist() == [0.5] * 10
     assert DetectionSet([second, first]).average_precision().tolist() == [1.0] * 10
 
 
-def test_without_truth_or_scenes():
+def test_without_truth_or_scenes() -> None:
     assert np.isnan(DetectionSet([]).average_precision()).all()
     assert DetectionSet([]).precision_recall() == (1.0, 1.0)
     empty = Scene(predictions=(), truths=())
@@ -178,7 +178,7 @@ def test_without_truth_or_scenes():
     assert DetectionSet([Scene(predictions=(), truths=(box(0),))]).average_precision().tolist() == [0.0] * 10
 
 
-def test_greedy_precision_and_recall_by_hand():
+def test_greedy_precision_and_recall_by_hand() -> None:
     scenes = [
         Scene(predictions=(box(0), box(0), box(50, "b")), truths=(box(0), box(50, "a")), rejected=1),
         Scene(predictions=(box(0, "A "),), truths=(box(3),)),  # IoU 7 / 13
@@ -190,7 +190,7 @@ def test_greedy_precision_and_recall_by_hand():
     assert detections.precision_recall(np.array([0, 0, 1])) == (3 / 9, 3 / 5)
 
 
-def test_greedy_does_not_depend_on_order_nor_cross_images():
+def test_greedy_does_not_depend_on_order_nor_cross_images() -> None:
     truths = (box(0), box(4))
     for predictions in ((box(2), box(0)), (box(0), box(2))):
         assert greedy_matches(Scene(predictions=predictions, truths=truths)) == 2

@@ -32,7 +32,7 @@ RUBRIC = RubricConfig(
 ).build()
 
 
-def result(name, task, truth, *texts, tokens=10, status=RolloutStatus.FINISHED):
+def result(name, task, truth, *texts, tokens=10, status=RolloutStatus.FINISHED) -> SampleResult:
     boxes = tuple(LabeledBox(xyxy=xyxy, label=label) for xyxy, label in truth)
     sample = Sample(id=name, task=task, images=(), truth=Truth(boxes=boxes))
     segment = Segment(
@@ -62,7 +62,7 @@ def result(name, task, truth, *texts, tokens=10, status=RolloutStatus.FINISHED):
     )
 
 
-def wrap(body):
+def wrap(body) -> str:
     return f"<think>t</think><answer>{body}</answer>"
 
 
@@ -71,7 +71,7 @@ EXACT, HALF, MOST = wrap("[0, 0, 100, 100]"), wrap("[0, 0, 50, 100]"), wrap("[0,
 TWO = wrap("[[0, 0, 100, 100], [0, 0, 100, 100]]")
 
 
-def test_greedy_rec():
+def test_greedy_rec() -> None:
     results = [
         result("a", Task.REC, TRUE, EXACT, tokens=10),
         result("b", Task.REC, TRUE, HALF, tokens=20),  # IoU 0.5 is not above 0.5
@@ -106,7 +106,7 @@ def test_greedy_rec():
     assert (metrics["greedy/tokens_max"].low, metrics["greedy/tokens_max"].high) == (20, 60)
 
 
-def test_sampled_rec():
+def test_sampled_rec() -> None:
     results = [
         result("a", Task.REC, TRUE, HALF, MOST, "x", EXACT),
         result("b", Task.REC, TRUE, HALF, HALF, HALF, HALF),
@@ -119,12 +119,12 @@ def test_sampled_rec():
 CAT, DOG = ((0, 0, 100, 100), "cat"), ((200, 200, 300, 300), "dog")
 
 
-def listed(*boxes):
+def listed(*boxes) -> str:
     items = [{"bbox_2d": list(xyxy), "label": label} for xyxy, label in boxes]
     return wrap("```json\n" + json.dumps(items) + "\n```")
 
 
-def test_greedy_ovd():
+def test_greedy_ovd() -> None:
     results = [
         result("a", Task.OVD, [CAT, DOG], listed(CAT, ((1, 0, 101, 100), "Cat"), DOG)),
         result("b", Task.OVD, [CAT], listed(((400, 400, 500, 470), "unicorn"), ((9, 9, 1, 1), "cat"))),
@@ -154,7 +154,7 @@ def test_greedy_ovd():
     assert metrics["greedy/ap"].low < metrics["greedy/ap"].value < metrics["greedy/ap"].high
 
 
-def test_sampled_ovd_averages_over_data_sets_of_one_completion_each():
+def test_sampled_ovd_averages_over_data_sets_of_one_completion_each() -> None:
     results = [
         result("a", Task.OVD, [CAT], listed(CAT), listed(DOG)),
         result("b", Task.OVD, [CAT], listed(CAT), wrap("None")),
@@ -174,13 +174,13 @@ def test_sampled_ovd_averages_over_data_sets_of_one_completion_each():
     assert {name: metrics[f"sampled/{name}"].value for name in expected} == pytest.approx(expected)
 
 
-def test_negatives_only_have_no_data_set_ap():
+def test_negatives_only_have_no_data_set_ap() -> None:
     metrics = summarise([result("a", Task.OVD, [], wrap("None"))], prefix="greedy", resamples=5)
     assert "greedy/ap" not in metrics
     assert (metrics["greedy/gp50"].value, metrics["greedy/image_ap"].value) == (1, 1)
 
 
-def test_missing_rewards_are_counted_and_left_out_of_means():
+def test_missing_rewards_are_counted_and_left_out_of_means() -> None:
     first, second = (result(name, Task.REC, TRUE, EXACT, HALF) for name in "ab")
     for row in second.breakdowns:
         row.terms["iou"], row.total = Missing("no answer"), None
@@ -192,13 +192,13 @@ def test_missing_rewards_are_counted_and_left_out_of_means():
     assert per_sample([first, second])["reward/iou"] == {"a": 0.5}
 
 
-def test_other_tasks_get_the_common_metrics():
+def test_other_tasks_get_the_common_metrics() -> None:
     metrics = summarise([result("a", Task.MCQ, [], wrap("B"))], prefix="greedy", resamples=5)
     assert metrics["greedy/reward/format"].value == 1
     assert not {"greedy/iou", "greedy/ap", "greedy/image_ap"} & set(metrics)
 
 
-def test_mixed_tasks_keep_their_metrics_apart():
+def test_mixed_tasks_keep_their_metrics_apart() -> None:
     results = [
         result("a", Task.REC, TRUE, EXACT, HALF),
         result("b", Task.OVD, [CAT], listed(DOG), wrap("None")),
@@ -216,7 +216,7 @@ def test_mixed_tasks_keep_their_metrics_apart():
     assert {name: metrics[f"sampled/{name}"].value for name in expected} == pytest.approx(expected)
 
 
-def test_per_sample_vectors_pair():
+def test_per_sample_vectors_pair() -> None:
     before = [result(name, Task.REC, TRUE, HALF) for name in "ab"]
     after = [result("b", Task.REC, TRUE, EXACT), result("a", Task.REC, TRUE, HALF)]
     assert per_sample(after)["iou"] == {"a": 0.5, "b": 1.0}
@@ -224,8 +224,8 @@ def test_per_sample_vectors_pair():
     assert (change.value, change.low, change.high) == (0.25, 0.0, 0.5)
 
 
-def test_data_set_differences_are_paired():
-    def results(hits, order=1):
+def test_data_set_differences_are_paired() -> None:
+    def results(hits, order=1) -> list[SampleResult]:
         rows = [result(str(i), Task.OVD, [CAT], listed(CAT if i < hits else DOG)) for i in range(8)]
         return rows[::order]
 
@@ -240,7 +240,7 @@ def test_data_set_differences_are_paired():
     assert all((metric.low, metric.value, metric.high) == (0, 0, 0) for metric in same.values())
 
 
-def test_data_set_differences_need_the_same_detection_samples():
+def test_data_set_differences_need_the_same_detection_samples() -> None:
     first, second = (result(name, Task.OVD, [CAT], listed(CAT)) for name in "ab")
     with pytest.raises(UserError, match="2 detection samples"):
         dataset_difference([first], [second])
@@ -250,7 +250,7 @@ def test_data_set_differences_need_the_same_detection_samples():
     assert list(dataset_difference(negative, negative, resamples=5)) == ["gp50", "gr50"]
 
 
-def test_what_summarise_refuses():
+def test_what_summarise_refuses() -> None:
     rec = result("a", Task.REC, TRUE, EXACT)
     two = result("c", Task.REC, TRUE, EXACT, HALF)
     for results, prefix, message in (
@@ -265,7 +265,7 @@ def test_what_summarise_refuses():
         SampleResult(sample=rec.sample, rollouts=rec.rollouts, answers=[], breakdowns=rec.breakdowns)
 
 
-def test_summaries_are_deterministic():
+def test_summaries_are_deterministic() -> None:
     results = [result(str(i), Task.OVD, [CAT], listed(CAT if i % 3 else DOG)) for i in range(9)]
     first = summarise(results, prefix="greedy", seed=7, resamples=30)
     assert summarise(results, prefix="greedy", seed=7, resamples=30) == first

@@ -25,7 +25,7 @@ BOX = st.tuples(COORDINATE, COORDINATE, COORDINATE, COORDINATE)
         ((0, 0, 100, 100), (10, 10, 110, 110), 8100 / 11900),
     ],
 )
-def test_iou_by_hand(first, second, expected):
+def test_iou_by_hand(first, second, expected) -> None:
     assert iou(first, second) == expected
     assert iou(second, first) == expected
 
@@ -42,13 +42,13 @@ def test_iou_by_hand(first, second, expected):
         (-math.inf, 0, 5, 10),
     ],
 )
-def test_a_degenerate_box_matches_nothing(degenerate):
+def test_a_degenerate_box_matches_nothing(degenerate) -> None:
     assert iou(degenerate, (0, 0, 10, 10)) == 0.0
     assert iou(degenerate, degenerate) == 0.0
     assert area(as_array([degenerate])).tolist() == [0.0]
 
 
-def test_pairwise_shapes_and_values():
+def test_pairwise_shapes_and_values() -> None:
     first = as_array([(0, 0, 2, 2), (4, 4, 4, 8)])
     second = as_array([(0, 0, 2, 1), (1, 1, 3, 3), (0, 0, 2, 2)])
     assert pairwise_iou(first, second).tolist() == [[0.5, 1 / 7, 1.0], [0.0, 0.0, 0.0]]
@@ -58,7 +58,7 @@ def test_pairwise_shapes_and_values():
 
 
 @given(st.lists(BOX, max_size=4), st.lists(BOX, max_size=4))
-def test_any_coordinates_give_a_finite_iou_in_range(first, second):
+def test_any_coordinates_give_a_finite_iou_in_range(first, second) -> None:
     values = pairwise_iou(as_array(first), as_array(second))
     assert np.isfinite(values).all()
     assert ((values >= 0) & (values <= 1)).all()

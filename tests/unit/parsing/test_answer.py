@@ -1,12 +1,15 @@
 """`parse_rollout` end to end: policies, mapping, and text nobody would write."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from groundrl.parsing.answer import ParseStatus, RejectReason, parse_answer, parse_rollout
+from groundrl.parsing.answer import Answer, ParseStatus, RejectReason, parse_answer, parse_rollout
 from groundrl.types import (
     CoordinateSpace,
     ImageFrame,
@@ -29,7 +32,7 @@ def parse(
     status=RolloutStatus.FINISHED,
     space=CoordinateSpace.PIXEL_ORIGINAL,
     frames=(FRAME,),
-):
+) -> Answer:
     rollout = Rollout(
         sample_id="s",
         group=0,
@@ -43,7 +46,7 @@ def parse(
     return parse_rollout(rollout, Sample(id="s", task=task, images=(), truth=Truth()))
 
 
-def wrap(body):
+def wrap(body) -> str:
     return f"<think>t</think><answer>{body}</answer>"
 
 
@@ -56,7 +59,7 @@ def wrap(body):
         '```json\n[{"bbox_2d": [38, 53, 83, 105]}]\n```',
     ],
 )
-def test_rec_shapes(body):
+def test_rec_shapes(body) -> None:
     answer = parse(wrap(body), Task.REC)
     assert answer.status is ParseStatus.OK
     assert [box.xyxy for box in answer.boxes] == [(38, 53, 83, 105)]
@@ -71,13 +74,13 @@ def test_rec_shapes(body):
         ("[[0, 0, 9, 9], [5, 5, 5, 5]]", ["zero_area", "several_boxes"]),  # as is an invalid one
     ],
 )
-def test_rec_with_several_items_says_nothing(body, rejected):
+def test_rec_with_several_items_says_nothing(body, rejected) -> None:
     answer = parse(wrap(body), Task.REC)
     assert (answer.status, answer.boxes) == (ParseStatus.SEVERAL_BOXES, ())
     assert (list(answer.rejected), answer.num_items) == (rejected, 2)
 
 
-def test_ovd_keeps_order_and_counts_what_it_refuses():
+def test_ovd_keeps_order_and_counts_what_it_refuses() -> None:
     items = [
         {"bbox_2d": [1, 2, 3, 4], "label": "dog"},
         {"bbox_2d": [1, 2, 3], "label": "dog"},
@@ -94,13 +97,13 @@ def test_ovd_keeps_order_and_counts_what_it_refuses():
 
 
 @pytest.mark.parametrize("body", ["None", "none.", "[]", "```json\n[]\n```", "```json\nNone\n```"])
-def test_none_is_one_predicate(body):
+def test_none_is_one_predicate(body) -> None:
     for task in (Task.REC, Task.OVD):
         answer = parse(wrap(body), task)
         assert (answer.status, answer.boxes, answer.num_items) == (ParseStatus.NONE, (), 0)
 
 
-def test_boxes_are_mapped_with_the_size_of_their_own_image():
+def test_boxes_are_mapped_with_the_size_of_their_own_image() -> None:
     frames = (
         ImageFrame(original=(1000, 500), processed=(980, 504)),
         ImageFrame(original=(100, 100), processed=(200, 50)),
@@ -116,12 +119,12 @@ def test_boxes_are_mapped_with_the_size_of_their_own_image():
     )
 
 
-def test_relative_coordinates():
+def test_relative_coordinates() -> None:
     answer = parse(wrap("[500, 500, 1000, 1000]"), Task.REC, space=CoordinateSpace.REL1000)
     assert (answer.boxes[0].xyxy, answer.clipped) == ((320, 240, 640, 480), 0)
 
 
-def test_clipping_is_counted_and_what_lies_outside_is_refused():
+def test_clipping_is_counted_and_what_lies_outside_is_refused() -> None:
     answer = parse(wrap('[{"bbox_2d": [-5, 10, 1200, 50], "label": "a"}]'))
     assert (answer.boxes[0].xyxy, answer.clipped, answer.rejected) == ((0, 10, 640, 50), 1, ())
     answer = parse(wrap('[{"bbox_2d": [700, 10, 1200, 50], "label": "a"}]'))
@@ -131,7 +134,7 @@ def test_clipping_is_counted_and_what_lies_outside_is_refused():
     assert huge.boxes[0].xyxy == (0, 0, 640, 480)
 
 
-def test_an_image_that_does_not_exist():
+def test_an_image_that_does_not_exist() -> None:
     body = '[{"bbox_2d": [1, 2, 3, 4], "label": "a", "image": 1}]'
     assert parse(wrap(body)).rejected == ("bad_image",)
     assert parse(wrap("[1, 2, 3, 4]"), Task.REC, frames=()).status is ParseStatus.NO_BOX
@@ -148,28 +151,28 @@ def test_an_image_that_does_not_exist():
         ("<think>t</think><answer>a</answer><answer>b", ParseStatus.DUPLICATE_TAGS),
     ],
 )
-def test_truncation_is_visible_and_never_repaired(text, expected):
+def test_truncation_is_visible_and_never_repaired(text, expected) -> None:
     answer = parse(text, status=CUT)
     assert answer.status is expected
     assert bool(answer.boxes) is (expected is ParseStatus.OK)
 
 
 @pytest.mark.parametrize("task", [Task.MCQ, Task.NUMERIC, Task.YES_NO, Task.TEXT, Task.REGION_LABEL])
-def test_tasks_without_boxes_return_the_body(task):
+def test_tasks_without_boxes_return_the_body(task) -> None:
     answer = parse(wrap(" None. "), task)
     assert (answer.status, answer.body, answer.boxes) == (ParseStatus.OK, "None.", ())
     assert parse(wrap(" "), task).status is ParseStatus.EMPTY
     assert parse("B", task).status is ParseStatus.NO_ANSWER_TAG
 
 
-def test_two_fences_read_the_last():
+def test_two_fences_read_the_last() -> None:
     one, two = (json.dumps([{"bbox_2d": [0, 0, x, 9], "label": "a"}]) for x in (1, 2))
     answer = parse(wrap(f"```json\n{one}\n```\n```json\n{two}\n```"))
     assert [box.xyxy[2] for box in answer.boxes] == [2]
     assert not answer.fenced
 
 
-def test_two_answers_are_none():
+def test_two_answers_are_none() -> None:
     text = "<think>t</think><answer>[1, 2, 3, 4]</answer><answer>[1, 2, 3, 4]</answer>"
     answer = parse(text, Task.REC)
     assert (answer.status, answer.boxes, answer.body) == (ParseStatus.DUPLICATE_TAGS, (), None)
@@ -187,7 +190,7 @@ PIECES = st.sampled_from(
 )
 
 
-def check_invariants(text, task, status):
+def check_invariants(text, task, status) -> None:
     answer = parse(text, task, status=status)
     assert answer.num_items == len(answer.boxes) + len(answer.rejected)
     if task in (Task.REC, Task.OVD):
@@ -212,7 +215,7 @@ def check_invariants(text, task, status):
     st.sampled_from(list(RolloutStatus)),
 )
 @example("<answer>[[[[", Task.OVD, CUT)
-def test_no_text_raises(text, task, status):
+def test_no_text_raises(text, task, status) -> None:
     check_invariants(text, task, status)
 
 
@@ -221,7 +224,7 @@ def test_no_text_raises(text, task, status):
     st.lists(st.tuples(st.integers(0, len(VALID)), st.integers(0, 12), PIECES), min_size=1, max_size=4),
     st.sampled_from([Task.REC, Task.OVD]),
 )
-def test_mutations_of_a_valid_answer_do_not_raise(edits, task):
+def test_mutations_of_a_valid_answer_do_not_raise(edits, task) -> None:
     text = VALID
     for start, length, piece in edits:
         text = text[:start] + piece + text[start + length :]
@@ -229,7 +232,7 @@ def test_mutations_of_a_valid_answer_do_not_raise(edits, task):
 
 
 @given(st.integers(0, len(VALID) - 1))
-def test_no_prefix_of_an_answer_counts_as_one(cut):
+def test_no_prefix_of_an_answer_counts_as_one(cut) -> None:
     assert parse(VALID[:cut], status=CUT).status is ParseStatus.TRUNCATED
     assert parse(VALID[:cut]).status is ParseStatus.NO_ANSWER_TAG
 
@@ -259,48 +262,48 @@ ITEM = '{"bbox_2d": [1, 2, 3, 4], "label": "a"}, '
     ],
     ids=range(16),
 )
-def test_two_megabytes_of_anything_finish(body):
+def test_two_megabytes_of_anything_finish(body) -> None:
     answer = parse(wrap(body))
     assert answer.boxes == ()
     assert answer.status is not ParseStatus.OK
 
 
-def test_a_very_long_valid_answer_is_read_in_full():
+def test_a_very_long_valid_answer_is_read_in_full() -> None:
     answer = parse(wrap("[" + ITEM * 50_000 + ITEM.rstrip(", ") + "]"))
     assert (answer.status, len(answer.boxes)) == (ParseStatus.OK, 50_001)
 
 
-def test_work_grows_linearly():
+def test_work_grows_linearly() -> None:
     """Characters that string searches and scans visit, not seconds: doubling the text doubles them."""
 
     class Counted(str):
         visits = 0
 
-        def __iter__(self):
+        def __iter__(self) -> Iterator[str]:
             for char in super().__iter__():
                 Counted.visits += 1
                 yield char
 
-        def strip(self, *args):
+        def strip(self, *args) -> Counted:
             Counted.visits += len(self)
             return Counted(super().strip(*args))
 
-        def find(self, *args):
+        def find(self, *args) -> int:
             found = super().find(*args)
             start = args[1] if len(args) > 1 else 0
             Counted.visits += (len(self) if found < 0 else found) - start
             return found
 
-        def count(self, *args):
+        def count(self, *args) -> int:
             Counted.visits += len(self)
             return super().count(*args)
 
-        def __getitem__(self, key):
+        def __getitem__(self, key) -> Counted:
             piece = super().__getitem__(key)
             Counted.visits += len(piece)
             return Counted(piece)
 
-    def visits(size):
+    def visits(size) -> int:
         Counted.visits = 0
         parse_answer(Counted(wrap("```json\n" + "[\n" * size + "\n```\n" * size)), Task.OVD, truncated=False)
         return Counted.visits

@@ -29,13 +29,13 @@ from groundrl.parsing.fences import find_payload
         ("", "", False),
     ],
 )
-def test_payload(body, text, fenced):
+def test_payload(body, text, fenced) -> None:
     payload = find_payload(body)
     assert (payload.text, payload.fenced) == (text, fenced)
 
 
 @pytest.mark.parametrize("label", ["```", "```json", "a ``` b", "```json [] ```"])
-def test_a_fence_inside_a_label_is_no_fence(label):
+def test_a_fence_inside_a_label_is_no_fence(label) -> None:
     item = '[{"label": "' + label + '"}]'
     assert find_payload(item).text == item
     assert find_payload(f"```json\n{item}\n```").text == item

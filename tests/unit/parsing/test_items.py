@@ -5,19 +5,19 @@ import sys
 
 import pytest
 
-from groundrl.parsing.boxes import ModelBox, is_none, read_items
+from groundrl.parsing.boxes import ItemScan, ModelBox, is_none, read_items
 from groundrl.parsing.status import ParseStatus, RejectReason
 
 GOOD = {"bbox_2d": [1, 2, 3, 4], "label": "dog"}
 BOX = ModelBox(xyxy=(1.0, 2.0, 3.0, 4.0), label="dog", image=0)
 
 
-def read(payload, label_required=True):
+def read(payload, label_required=True) -> ItemScan:
     return read_items(payload, label_required=label_required)
 
 
 @pytest.mark.parametrize("text", ["None", "none", "NONE.", " none. ", "[]", "[ \n]"])
-def test_none(text):
+def test_none(text) -> None:
     assert is_none(text)
     assert read(text).status is ParseStatus.NONE
 
@@ -39,13 +39,13 @@ def test_none(text):
         "non\u0435",
     ],
 )
-def test_not_none(text):
+def test_not_none(text) -> None:
     assert not is_none(text)
     assert read(text).status is not ParseStatus.NONE
 
 
 @pytest.mark.parametrize("payload", [GOOD, [GOOD]])
-def test_an_object_counts_as_a_list_of_one(payload):
+def test_an_object_counts_as_a_list_of_one(payload) -> None:
     scan = read(json.dumps(payload))
     assert (scan.status, scan.boxes, scan.rejected) == (ParseStatus.OK, (BOX,), ())
 
@@ -60,7 +60,7 @@ def test_an_object_counts_as_a_list_of_one(payload):
         (f"0, 0, 1, {'9' * 64}", (0, 0, 1, float("9" * 64))),
     ],
 )
-def test_numbers(numbers, xyxy):
+def test_numbers(numbers, xyxy) -> None:
     for payload in (f"[{numbers}]", f"[[{numbers}]]", f'{{"bbox_2d": [{numbers}]}}'):
         scan = read(payload, label_required=False)
         assert [box.xyxy for box in scan.boxes] == [xyxy]
@@ -98,7 +98,7 @@ def test_numbers(numbers, xyxy):
         ("[5, 5, 9, 5]", RejectReason.ZERO_AREA),
     ],
 )
-def test_a_bad_box_is_refused_with_its_reason_and_spares_the_others(bbox, reason):
+def test_a_bad_box_is_refused_with_its_reason_and_spares_the_others(bbox, reason) -> None:
     bad = f'{{"bbox_2d": {bbox}, "label": "cat"}}'
     scan = read(f"[{bad}, {json.dumps(GOOD)}]")
     assert (scan.status, scan.boxes, scan.rejected) == (ParseStatus.OK, (BOX,), (reason,))
@@ -125,18 +125,18 @@ def test_a_bad_box_is_refused_with_its_reason_and_spares_the_others(bbox, reason
         (f'{{"bbox_2d": [1, 2, 3, 4], "label": "{"x" * 1001}"}}', RejectReason.LONG_LABEL),
     ],
 )
-def test_a_bad_item_is_refused_with_its_reason(item, reason):
+def test_a_bad_item_is_refused_with_its_reason(item, reason) -> None:
     scan = read(f"[{item}, {json.dumps(GOOD)}]")
     assert (scan.boxes, scan.rejected) == ((BOX,), (reason,))
 
 
 @pytest.mark.parametrize("label", ['a "red" car', "Café", "```json", "<b>", "\\ud800", "[{", 'x" : [1], "'])
-def test_labels_keep_their_text(label):
+def test_labels_keep_their_text(label) -> None:
     payload = json.dumps([{"bbox_2d": [1, 2, 3, 4], "label": label}])
     assert read(payload).boxes[0].label == label
 
 
-def test_a_lone_surrogate_becomes_storable():
+def test_a_lone_surrogate_becomes_storable() -> None:
     label = read('[{"bbox_2d": [1, 2, 3, 4], "label": "a\\ud800"}]').boxes[0].label
     assert label.encode("utf-8") == b"a?"
 
@@ -159,18 +159,18 @@ def test_a_lone_surrogate_becomes_storable():
         ("{}", ParseStatus.NO_BOX),
     ],
 )
-def test_status_of_unusable_payloads(payload, status):
+def test_status_of_unusable_payloads(payload, status) -> None:
     scan = read(payload)
     assert (scan.status, scan.boxes) == (status, ())
 
 
-def test_a_list_of_scalars_is_one_bare_box_and_a_list_of_words_is_many_items():
+def test_a_list_of_scalars_is_one_bare_box_and_a_list_of_words_is_many_items() -> None:
     assert read("[1, 2, 3]").rejected == (RejectReason.WRONG_COUNT,)
     assert read('["cat", "dog"]').rejected == (RejectReason.NOT_AN_ITEM,) * 2
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
-def test_nesting_does_not_reach_the_stack(opening):
+def test_nesting_does_not_reach_the_stack(opening) -> None:
     depth = 10 * sys.getrecursionlimit()
     closing = {"[": "]", '{"a":': "}", '[{"a":': "}]"}[opening]
     for payload in (opening * depth, opening * depth + "1" + closing * depth):
@@ -178,7 +178,7 @@ def test_nesting_does_not_reach_the_stack(opening):
     assert read("[" * 32 + "]" * 32).status is ParseStatus.NO_BOX
 
 
-def test_brackets_inside_strings_are_not_nesting():
+def test_brackets_inside_strings_are_not_nesting() -> None:
     label = "[" * 500 + '\\"' + "{" * 400
     payload = '[{"bbox_2d": [1, 2, 3, 4], "label": "' + label + '"}]'
     assert read(payload).status is ParseStatus.OK

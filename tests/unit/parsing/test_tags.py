@@ -14,12 +14,12 @@ from groundrl.parsing.tags import scan_tags
         "  <think>\na\n</think> <answer>\nb\n</answer>\n\n",
     ],
 )
-def test_strict(text):
+def test_strict(text) -> None:
     scan = scan_tags(text)
     assert (scan.think, scan.answer, scan.strict, scan.problem) == ("a", "b", True, None)
 
 
-def test_thoughts_of_several_lines_and_empty_thoughts():
+def test_thoughts_of_several_lines_and_empty_thoughts() -> None:
     assert scan_tags("<think>a\nb</think><answer>c</answer>").think == "a\nb"
     scan = scan_tags("<think></think><answer>b</answer>")
     assert (scan.think, scan.strict) == ("", True)
@@ -36,7 +36,7 @@ def test_thoughts_of_several_lines_and_empty_thoughts():
         ("<think>a<answer>b</answer>", None),
     ],
 )
-def test_loose_layouts_give_the_answer_but_are_not_strict(text, think):
+def test_loose_layouts_give_the_answer_but_are_not_strict(text, think) -> None:
     scan = scan_tags(text)
     assert (scan.think, scan.answer, scan.strict, scan.problem) == (think, "b", False, None)
 
@@ -61,6 +61,6 @@ def test_loose_layouts_give_the_answer_but_are_not_strict(text, think):
         ("<think>a<answer></think>b</answer>", ParseStatus.TAG_ORDER),
     ],
 )
-def test_no_answer(text, problem):
+def test_no_answer(text, problem) -> None:
     scan = scan_tags(text)
     assert (scan.answer, scan.strict, scan.problem) == (None, False, problem)

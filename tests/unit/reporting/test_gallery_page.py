@@ -42,13 +42,13 @@ def record(step: int, sample_id: str = "a", phase: str = "eval", **more: Any) ->
 def test_equation_with_a_penalty() -> None:
     terms = {"iou": {"value": 0.5, "weight": 1.0}, "length": {"value": 0.25, "weight": -0.4}}
     made = equation(answer({"total": 0.4, "terms": terms}))
-    assert str(made) == "total 0.4 = 1.0 × iou 0.5 − 0.4 × length 0.25"  # noqa: RUF001
+    assert str(made) == "total 0.4 = 1.0 × iou 0.5 − 0.4 × length 0.25"
     assert made.remark == ""
 
 
 def test_equation_that_starts_with_a_penalty() -> None:
     made = equation(answer({"total": -0.1, "terms": {"length": {"value": 0.25, "weight": -0.4}}}))
-    assert str(made) == "total -0.1 = − 0.4 × length 0.25"  # noqa: RUF001
+    assert str(made) == "total -0.1 = − 0.4 × length 0.25"
 
 
 def test_a_sum_that_does_not_hold_is_said() -> None:
@@ -61,7 +61,7 @@ def test_a_missing_term_is_said() -> None:
     made = equation(
         answer({"total": None, "terms": {"judge": {"value": None, "weight": 0.3, "missing": "no answer"}}})
     )
-    assert str(made) == "total ? = 0.3 × judge ?"  # noqa: RUF001
+    assert str(made) == "total ? = 0.3 × judge ?"
     assert made.remark == "no value for judge (no answer): the rollout was masked"
 
 

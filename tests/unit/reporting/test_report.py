@@ -107,7 +107,7 @@ def test_the_reward_is_shown_as_an_equation(run_dir: Path) -> None:
 
     edit(run_dir / "gallery.jsonl", change)
     shown = words(Page(render(run_dir))).replace("\xa0", " ")
-    assert "total 0.72 = 1.0 × iou 0.52 + 0.2 × format 1.0 iou: matched 3.0" in shown  # noqa: RUF001
+    assert "total 0.72 = 1.0 × iou 0.52 + 0.2 × format 1.0 iou: matched 3.0" in shown
     assert "the terms sum to" not in shown
 
 

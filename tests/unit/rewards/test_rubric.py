@@ -1,7 +1,8 @@
 """The rubric: routing, order, totals, missing terms, and the settings it refuses."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Never
 
 import pytest
 from hydra import compose, initialize_config_dir
@@ -40,17 +41,17 @@ class Stub:
     needs: tuple = ()
     seen: list = field(default_factory=list)
 
-    def score(self, rollout, sample, context):
+    def score(self, rollout, sample, context) -> Scored | Missing:
         self.seen.append(context)
         return self.result
 
 
-def make_sample(task=Task.REC):
+def make_sample(task=Task.REC) -> Sample:
     truth = Truth(boxes=(LabeledBox(xyxy=(0, 0, 320, 240), label="cat"),))
     return Sample(id="s", task=task, images=(), truth=truth)
 
 
-def make_rollout(text, space=CoordinateSpace.REL1000):
+def make_rollout(text, space=CoordinateSpace.REL1000) -> Rollout:
     return Rollout(
         sample_id="s",
         group=0,
@@ -66,7 +67,7 @@ def make_rollout(text, space=CoordinateSpace.REL1000):
 RIGHT = "<think>t</think><answer>[0, 0, 500, 500]</answer>"
 
 
-def test_total_is_the_weighted_sum_and_can_be_explained():
+def test_total_is_the_weighted_sum_and_can_be_explained() -> None:
     config = RubricConfig(terms={"iou": IouConfig(weight=2.0), "format": FormatConfig(weight=0.5)})
     result = config.build().score(make_rollout(RIGHT), make_sample())
     assert result.terms["iou"] == Scored(1.0, {"iou": 1.0})
@@ -79,14 +80,14 @@ def test_total_is_the_weighted_sum_and_can_be_explained():
     assert (bad.total, bad.parse_status) == (0.0, "bad_json")
 
 
-def test_the_space_of_the_rollout_is_used():
+def test_the_space_of_the_rollout_is_used() -> None:
     rubric = RubricConfig(terms={"iou": IouConfig()}).build()
     text = "<answer>[0, 0, 322, 238]</answer>"
     assert rubric.score(make_rollout(text, CoordinateSpace.PIXEL_RESIZED), make_sample()).total == 1.0
     assert rubric.score(make_rollout(text, CoordinateSpace.REL1000), make_sample()).total < 0.5
 
 
-def test_terms_are_routed_by_the_task_of_the_sample():
+def test_terms_are_routed_by_the_task_of_the_sample() -> None:
     terms = {"iou": IouConfig(), "odlength": OdLengthConfig(), "format": FormatConfig(weight=0.5)}
     rubric = RubricConfig(terms=terms).build()
     rec = rubric.score(make_rollout(RIGHT), make_sample())
@@ -99,14 +100,14 @@ def test_terms_are_routed_by_the_task_of_the_sample():
     assert (set(mcq.terms), mcq.total) == ({"format"}, 0.5)
 
 
-def test_a_term_of_weight_zero_is_reported_without_effect():
+def test_a_term_of_weight_zero_is_reported_without_effect() -> None:
     terms = {"iou": IouConfig(), "format": FormatConfig(weight=0.0)}
     result = RubricConfig(terms=terms).build().score(make_rollout(RIGHT), make_sample())
     assert result.total == 1.0
     assert result.terms["format"] == Scored(1.0, {"tags": 1.0, "body": 1.0})
 
 
-def test_needs_are_scored_first_and_seen():
+def test_needs_are_scored_first_and_seen() -> None:
     first, second = Stub(Scored(0.25)), Stub(Scored(0.5), needs=("base",))
     rubric = Rubric({"late": second, "base": first}, {"late": 1.0, "base": 1.0}, task=Task.REC)
     assert rubric.names == ("base", "late")
@@ -118,14 +119,14 @@ def test_needs_are_scored_first_and_seen():
     assert first.seen[0].answer is second.seen[0].answer  # parsed once
 
 
-def test_order_is_otherwise_that_of_the_rubric():
+def test_order_is_otherwise_that_of_the_rubric() -> None:
     terms = {name: Stub(needs=needs) for name, needs in {"d": ("a", "c"), "c": (), "b": (), "a": ()}.items()}
     rubric = Rubric(terms, dict.fromkeys(terms, 1.0), task=Task.REC)
     assert rubric.names == ("c", "b", "a", "d")
 
 
 @pytest.mark.parametrize(("weight", "total"), [(1.0, None), (-0.5, None), (0.0, 0.5)])
-def test_a_missing_term_makes_the_total_unknown(weight, total):
+def test_a_missing_term_makes_the_total_unknown(weight, total) -> None:
     terms = {"judge": Stub(Missing("no answer")), "iou": Stub(Scored(0.5))}
     rubric = Rubric(terms, {"judge": weight, "iou": 1.0}, task=Task.REC)
     result = rubric.score(make_rollout(RIGHT), make_sample())
@@ -135,13 +136,13 @@ def test_a_missing_term_makes_the_total_unknown(weight, total):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_value_that_is_not_finite_is_a_bug(value):
+def test_a_value_that_is_not_finite_is_a_bug(value) -> None:
     rubric = Rubric({"x": Stub(Scored(value))}, {"x": 1.0}, task=Task.REC)
     with pytest.raises(AssertionError, match="term x"):
         rubric.score(make_rollout(RIGHT), make_sample())
 
 
-def test_tasks_without_a_term_are_refused_at_the_start():
+def test_tasks_without_a_term_are_refused_at_the_start() -> None:
     rubric = RubricConfig(terms={"iou": IouConfig(), "format": FormatConfig(weight=0.0)}).build()
     rubric.check_tasks([Task.REC, Task.REC])
     with pytest.raises(ConfigError, match=r"covers task 'ovd'.*iou \(weight 1\) covers rec"):
@@ -167,17 +168,17 @@ def test_tasks_without_a_term_are_refused_at_the_start():
         ({"a": Stub(tasks=frozenset({Task.OVD}))}, {"a": 1}, "covers task 'rec'"),
     ],
 )
-def test_rubrics_that_cannot_work(terms, weights, message):
+def test_rubrics_that_cannot_work(terms, weights, message) -> None:
     with pytest.raises(ConfigError, match=message):
         Rubric(terms, weights, task=Task.REC)
 
 
-def test_an_error_of_a_term_names_the_term():
+def test_an_error_of_a_term_names_the_term() -> None:
     @dataclass(kw_only=True, slots=True)
     class Broken(TermConfig):
         kind: ClassVar[str] = "broken"
 
-        def build(self):
+        def build(self) -> Never:
             raise ConfigError("scale", "is wrong")
 
     with pytest.raises(ConfigError) as caught:
@@ -200,20 +201,20 @@ FILES = {
 
 
 @pytest.fixture
-def composed(tmp_path):
+def composed(tmp_path) -> Callable[..., RubricConfig]:
     for name, text in FILES.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def run(*overrides):
+    def run(*overrides) -> RubricConfig:
         with initialize_config_dir(str(tmp_path), version_base="1.3"):
             return OmegaConf.to_object(compose("config", list(overrides)).reward)
 
     return run
 
 
-def test_hydra_composes_a_rubric_of_typed_terms(composed):
+def test_hydra_composes_a_rubric_of_typed_terms(composed) -> None:
     config = composed("reward.terms.ap.thresholds=[0.5,0.75]", "reward.terms.iou.binary_at=0.5")
     expected = {
         "ap": ApConfig(thresholds=[0.5, 0.75]),
@@ -223,6 +224,6 @@ def test_hydra_composes_a_rubric_of_typed_terms(composed):
     assert config.build().names == ("ap", "iou")
 
 
-def test_a_misspelt_setting_is_an_error(composed):
+def test_a_misspelt_setting_is_an_error(composed) -> None:
     with pytest.raises(HydraException, match="treshold"):
         composed("reward.terms.ap.treshold=[0.5]")

@@ -13,17 +13,17 @@ from groundrl.rewards.base import ScoreContext
 from groundrl.rewards.format import FormatConfig
 from groundrl.rewards.iou import IouConfig, answer_iou
 from groundrl.rewards.odlength import OdLengthConfig
-from groundrl.types import ImageFrame, LabeledBox, Rollout, RolloutStatus, Sample, Task, Truth
+from groundrl.types import ImageFrame, LabeledBox, Rollout, RolloutStatus, Sample, Scored, Task, Truth
 
 FRAME = ImageFrame(original=(640, 480), processed=(640, 480))
 
 
-def sample(task, *boxes):
+def sample(task, *boxes) -> Sample:
     truth = Truth(boxes=tuple(LabeledBox(xyxy=xyxy, label=label) for xyxy, label in boxes))
     return Sample(id="s", task=task, images=(), truth=truth)
 
 
-def score(config, target, text):
+def score(config, target, text) -> Scored:
     rollout = Rollout(
         sample_id="s",
         group=0,
@@ -37,11 +37,11 @@ def score(config, target, text):
     return config.build().score(rollout, target, context)
 
 
-def wrap(body):
+def wrap(body) -> str:
     return f"<think>t</think>\n<answer>{body}</answer>\n"
 
 
-def listed(*boxes):
+def listed(*boxes) -> str:
     items = [{"bbox_2d": list(xyxy), "label": label} for xyxy, label in boxes]
     return wrap(f"```json\n{json.dumps(items)}\n```")
 
@@ -67,19 +67,19 @@ NEGATIVE = sample(Task.OVD)
         ("the box [0, 0, 100, 100]", 0.0),
     ],
 )
-def test_iou(body, expected):
+def test_iou(body, expected) -> None:
     scored = score(IouConfig(), REC, wrap(body))
     assert (scored.value, scored.detail) == (expected, {"iou": expected})
 
 
-def test_binary_iou_is_strict_and_keeps_the_iou_in_its_detail():
+def test_binary_iou_is_strict_and_keeps_the_iou_in_its_detail() -> None:
     at_half = score(IouConfig(binary_at=0.5), REC, wrap("[0, 0, 50, 100]"))
     assert (at_half.value, at_half.detail["iou"]) == (0.0, 0.5)
     above = score(IouConfig(binary_at=0.5), REC, wrap("[0, 0, 51, 100]"))
     assert (above.value, above.detail["iou"]) == (1.0, 0.51)
 
 
-def test_iou_of_another_image_is_zero_and_several_truths_count_the_best():
+def test_iou_of_another_image_is_zero_and_several_truths_count_the_best() -> None:
     box = LabeledBox(xyxy=(0, 0, 10, 10), image=1)
     answer = Answer(status=ParseStatus.OK, boxes=(box,))
     assert answer_iou(answer, Truth(boxes=(LabeledBox(xyxy=(0, 0, 10, 10)),))) == 0.0
@@ -114,11 +114,11 @@ def test_iou_of_another_image_is_zero_and_several_truths_count_the_best():
         (sample(Task.TEXT), "B", 0),
     ],
 )
-def test_format(target, text, expected):
+def test_format(target, text, expected) -> None:
     assert score(FormatConfig(), target, text).value == expected
 
 
-def test_format_settings():
+def test_format_settings() -> None:
     bare = wrap('[{"bbox_2d": [0, 0, 1, 1], "label": "cat"}]')
     assert score(FormatConfig(json_fence=False), OVD, bare).value == 1
     empty = "<think> </think><answer>B</answer>"
@@ -127,7 +127,7 @@ def test_format_settings():
     assert (scored.value, scored.detail) == (0, {"tags": 0, "body": 1})
 
 
-def test_ap_settings_and_detail():
+def test_ap_settings_and_detail() -> None:
     text = listed(((10, 10, 110, 110), "cat"), ((210, 210, 310, 310), "dog"))  # IoU 8100 / 11900
     assert score(ApConfig(), OVD, text).value == pytest.approx(0.4)
     assert score(Ap50Config(), OVD, text).value == 1
@@ -137,13 +137,13 @@ def test_ap_settings_and_detail():
     assert ApConfig().thresholds is not ApConfig().thresholds
 
 
-def test_odlength_explains_itself():
+def test_odlength_explains_itself() -> None:
     scored = score(OdLengthConfig(), OVD, listed(CAT, DOG, CAT))
     assert scored.detail == {"map": 1.0, "length_factor": 2 / 3}
     assert scored.value == scored.detail["map"] * scored.detail["length_factor"]
 
 
-def test_odlength_counts_unknown_labels_and_refused_items():
+def test_odlength_counts_unknown_labels_and_refused_items() -> None:
     unicorns = [((0, 0, 9, 9), "unicorn")] * 2
     assert score(OdLengthConfig(), OVD, listed(CAT, DOG, *unicorns)).value == 0.5
     assert score(OdLengthConfig(), OVD, listed(CAT, DOG, ((9, 9, 0, 0), "cat"), ((0, 0), "cat"))).value == 0.5
@@ -165,13 +165,13 @@ def test_odlength_counts_unknown_labels_and_refused_items():
         ("", 0),
     ],
 )
-def test_negative_samples_pay_only_a_well_formed_none(config, body, expected):
+def test_negative_samples_pay_only_a_well_formed_none(config, body, expected) -> None:
     assert score(config, NEGATIVE, wrap(body)).value == expected
     assert score(config, OVD, wrap(body)).value == 0
     assert score(config, NEGATIVE, body).value == 0  # without tags
 
 
-def test_padding_never_pays():
+def test_padding_never_pays() -> None:
     """Appending items to an exact answer never raises odlength, whatever they are."""
     extras = [CAT, ((1, 0, 101, 100), "cat"), ((0, 0, 9, 9), "unicorn"), ((9, 9, 0, 0), "dog"), DOG]
     for count in range(1, 4):
@@ -182,13 +182,13 @@ def test_padding_never_pays():
         assert max(values) == pytest.approx(2 / (2 + count))
 
 
-def test_jittered_copies_are_worth_what_exact_copies_are():
+def test_jittered_copies_are_worth_what_exact_copies_are() -> None:
     exact = score(OdLengthConfig(), OVD, listed(CAT, DOG, *[CAT] * 5)).value
     jitter = [((i, 0, 100 + i, 100), "cat") for i in range(1, 6)]
     assert score(OdLengthConfig(), OVD, listed(CAT, DOG, *jitter)).value == exact == 2 / 7
 
 
-def test_a_correct_set_is_worth_the_same_in_any_order_and_ap_depends_on_it_otherwise():
+def test_a_correct_set_is_worth_the_same_in_any_order_and_ap_depends_on_it_otherwise() -> None:
     rng = random.Random(0)
     truth = [((20 * i, 0, 20 * i + 10, 10), "ab"[i % 2]) for i in range(8)]
     target = sample(Task.OVD, *truth)
@@ -200,7 +200,7 @@ def test_a_correct_set_is_worth_the_same_in_any_order_and_ap_depends_on_it_other
     assert score(ApConfig(), target, listed(wrong, *truth)).value == pytest.approx((1 + 4 / 5) / 2)
 
 
-def test_labels_are_compared_normalised():
+def test_labels_are_compared_normalised() -> None:
     target = sample(Task.OVD, ((0, 0, 9, 9), "Caf\u00e9 table"))
     assert score(ApConfig(), target, listed(((0, 0, 9, 9), " cafe\u0301  TABLE"))).value == 1
 
@@ -217,7 +217,7 @@ def test_labels_are_compared_normalised():
         (lambda: OdLengthConfig(weight=float("inf")), "weight"),
     ],
 )
-def test_bad_settings_name_their_key(build, key):
+def test_bad_settings_name_their_key(build, key) -> None:
     with pytest.raises(ConfigError) as caught:
         build()
     assert caught.value.key == key
