@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SMALL = (
     "scale.eval_samples=32", "scale.eval_every=4", "scale.eval_every_samples=16", "scale.eval_sampled_k=1",
     "scale.checkpoint_every=3", "scale.rec.num_steps=16", "scale.rec.prompts_per_step=2",
-    "scale.rec.group_size=4", "model.references={}",
+    "scale.rec.group_size=4",
 )  # fmt: skip
 TIMED = ("time/", "perf/")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from groundrl.config.invocation import Invocation
 from groundrl.config.registry import register, register_root
 from groundrl.data.base import DatasetConfig
 from groundrl.errors import ConfigError
@@ -104,7 +105,7 @@ class DebugMode(StrEnum):
 @register("debug", "mode")
 @dataclass(kw_only=True, slots=True)
 class DebugConfig:
-    """mode as above; plan_ranks: processes that `plan` shards over (null: the published 8)."""
+    """mode as above; plan_ranks: processes that `plan` shards over."""
 
     mode: DebugMode = DebugMode.NONE
     plan_ranks: int = 8
@@ -141,3 +142,9 @@ class RunConfig:
             raise ConfigError("seed", "must lie in [0, 2^31)", got=self.seed, todo="use 0, 1, 2, ...")
         if self.threads is not None and self.threads < 1:
             raise ConfigError("threads", "must be >= 1 or null", got=self.threads, todo="use 1 at tiny scale")
+
+    def check(self, invocation: Invocation) -> None:
+        """Raise ConfigError when settings of different groups do not go together."""
+        from groundrl.run_checks import check_run
+
+        check_run(self, invocation)

@@ -2,8 +2,9 @@
 
     A_i = (r_i - mean(r)) / (std(r) + eps),   std with N - 1
 
-A group without spread gives exactly 0 (not a rounding residue divided by eps), as does a rollout whose
-reward is missing; missing rewards take no part in mean and std.
+A group without spread gives exactly 0, as does a rollout whose reward is missing; missing rewards take no
+part in mean and std. Rewards whose spread is float64 rounding (1e-12 of the largest magnitude, or of 1) count
+as equal: 0.1 + 0.2 and 0.3 are no signal, and Adam would blow their residue up.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 from groundrl.advantages.base import AdvantageConfig, Assigned
 from groundrl.config.registry import register
 from groundrl.errors import ConfigError
+
+ROUNDING = 1e-12
+"""Relative spread of rewards below which a group has none."""
 
 
 @register("algorithm/advantage", "group_norm")
@@ -46,7 +50,7 @@ class GroupNorm:
                 continue
             measured += 1
             values = rewards[rows]
-            if values.max() == values.min():
+            if values.max() - values.min() <= ROUNDING * max(1.0, np.abs(values).max()):
                 flat += 1
                 continue
             advantages[rows] = (values - values.mean()) / (values.std(ddof=1) + self.eps)

@@ -1,62 +1,140 @@
-"""From the command line to a typed, checked `RunConfig`, and from any user error to one line.
+"""From the command line to typed, checked runs, and from any user error to one line.
 
 No torch here: `--help`, a misspelt option and a wrong value must answer at once.
 """
 
 from __future__ import annotations
 
-import contextlib
-import difflib
-import io
 import os
-import re
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import (
-    ConfigCompositionException,
-    HydraException,
-    MissingConfigException,
-    OverrideParseException,
-)
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from groundrl.config.compose import compose_words
+from groundrl.config.help import help_text
 from groundrl.config.invocation import Invocation
+from groundrl.config.locate import located
+from groundrl.config.multirun import job_words, named_job
+from groundrl.config.refusals import refusal
+from groundrl.config.registry import load_all
+from groundrl.config.unread import check_scale_words
+from groundrl.config.words import check_words, is_multirun, parted, split
 from groundrl.errors import GroundRLError
 
 if TYPE_CHECKING:
     from groundrl.run_config import RunConfig
 
+INTERRUPTED = 128
+"""Exit codes from here on mean that a signal ended the run; a sweep stops then."""
 
-def prepare() -> None:
-    """Make Hydra hand us its exceptions instead of printing them."""
-    os.environ["HYDRA_FULL_ERROR"] = "1"
+
+class Launcher:
+    """Runs the jobs of one command line, checking all of them before the first.
+
+    job     runs one checked configuration and returns its exit code
+    ready   raises UserError when a configuration cannot start on this machine (weights, device)
+    """
+
+    def __init__(
+        self, job: Callable[[RunConfig, Invocation], int], ready: Callable[[RunConfig], None]
+    ) -> None:
+        self.job = job
+        self.ready = ready
+        self.jobs: list[list[str]] = []
+        self.code = 0
+
+    def start(self, main: Callable[..., None], argv: Sequence[str]) -> int:
+        """The exit code of the command line `argv` (without the program): the worst of its jobs.
+
+        `main` is the function that Hydra decorated; it must call `run`.
+        """
+        words = [word for word in argv if not word.startswith("-")]
+        return guard(self._start, main, argv, words=words)
+
+    def _start(self, main: Callable[..., None], argv: Sequence[str]) -> int:
+        flags, words = split(argv)
+        check_words(words)
+        load_all()
+        if "--help" in flags or "-h" in flags:
+            print(help_text(words))
+            return 0
+        if is_multirun(flags):
+            self._check_jobs(words)
+        os.environ["HYDRA_FULL_ERROR"] = "1"  # its exceptions reach guard() instead of being printed
+        program, given = sys.argv[:1], sys.argv
+        sys.argv = [*program, *flags, *words]
+        try:
+            main()
+        except SystemExit:
+            if self.code < INTERRUPTED:
+                raise
+        finally:
+            sys.argv = given
+        return self.code
+
+    def _check_jobs(self, words: Sequence[str]) -> None:
+        """Compose and check every job of a sweep; a wrong one refuses the whole sweep."""
+        self.jobs = job_words(words)
+        for number, own in enumerate(self.jobs):
+            with named_job(number, self.jobs):
+                config, _ = typed(*composed(own), multirun=True)
+                set_threads(config.threads)
+                self.ready(config)
+
+    def run(self, cfg: DictConfig) -> None:
+        """One job, called by Hydra. Raises SystemExit only when a signal ended it."""
+        code = guard(self._run, cfg)
+        self.code = max(self.code, code)
+        if code >= INTERRUPTED:
+            raise SystemExit(code)
+
+    def _run(self, cfg: DictConfig) -> int:
+        if not self.jobs:
+            return self.job(*freeze(cfg))
+        number = int(HydraConfig.get().job.num)
+        with named_job(number, self.jobs):
+            print(f"\n== job {number + 1} of {len(self.jobs)}: {' '.join(self.jobs[number])} ==", flush=True)
+            return self.job(*freeze(cfg))
 
 
 def freeze(cfg: DictConfig) -> tuple[RunConfig, Invocation]:
-    """Resolve, type and check a composed configuration, and set the process up for it.
+    """Resolve, type and check the configuration of a running Hydra job, and set the process up for it.
 
     Raises ConfigError naming the full key of the setting that is wrong.
     """
-    from groundrl.config.checks import check
-    from groundrl.config.locate import located
-
-    resolved: Any = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
-    config: Any = located(cfg)
     hydra = HydraConfig.get()
-    choice = hydra.runtime.choices.get("experiment")
-    invocation = Invocation(
-        overrides=tuple(hydra.overrides.task),
-        experiment=choice if choice not in (None, "null") else None,
-        resolved=resolved,
-        multirun=str(hydra.mode).endswith("MULTIRUN"),
-    )
-    check(config, invocation)
+    multirun = str(hydra.mode).endswith("MULTIRUN")
+    words: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # ${...} stays as it was written
+    config, invocation = typed(cfg, words, multirun=multirun)
     set_threads(config.threads)
     return config, invocation
+
+
+def typed(cfg: DictConfig, words: Sequence[str], *, multirun: bool) -> tuple[RunConfig, Invocation]:
+    """The checked configuration of a composed job and how it was asked for."""
+    config: RunConfig = located(cfg)
+    resolved: Any = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
+    preset = next((parted(word)[1] for word in words if parted(word)[0] == "experiment"), "null")
+    invocation = Invocation(
+        overrides=tuple(words),
+        experiment=None if preset == "null" else preset,
+        resolved=resolved,
+        multirun=multirun,
+    )
+    check_scale_words(cfg, words)
+    config.check(invocation)
+    return config, invocation
+
+
+def composed(words: Sequence[str]) -> tuple[DictConfig, tuple[str, ...]]:
+    """The composition of one job's words, and those of them that are the job's own (not Hydra's)."""
+    own = tuple(word for word in words if not parted(word)[0].startswith(("hydra.", "hydra/")))
+    return compose_words(own), own
 
 
 def set_threads(threads: int | None) -> None:
@@ -70,87 +148,19 @@ def set_threads(threads: int | None) -> None:
         sys.modules["torch"].set_num_threads(threads)
 
 
-def guard(call: Callable[..., int | None], *args: Any) -> int:
+def guard(call: Callable[..., int | None], *args: Any, words: Sequence[str] = ()) -> int:
     """The exit code of `call(*args)`; a user's error becomes one line on stderr and 2, without a traceback.
 
-    Anything else keeps its traceback.
+    Anything else keeps its traceback. `words`: the settings given, for naming what could have been meant.
     """
-    shown = _WithoutSchemas(sys.stdout) if "--help" in sys.argv[1:] else sys.stdout
     try:
-        with contextlib.redirect_stdout(shown):
-            return call(*args) or 0
+        return call(*args) or 0
     except GroundRLError as error:
         return _say(str(error), error.exit_code)
     except (HydraException, OmegaConfBaseException) as error:
-        return _say(one_line(error), 2)
-
-
-class _WithoutSchemas(io.TextIOBase):
-    """Keeps the schema groups, which nobody chooses, out of `--help`."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-
-    def write(self, text: str) -> int:
-        lines = text.split("\n")
-        self.stream.write("\n".join(line for line in lines if not line.startswith("schema/")))
-        return len(text)
+        return _say(str(refusal(error, words)), 2)
 
 
 def _say(message: str, code: int) -> int:
     print(f"error: {' '.join(message.split())}", file=sys.stderr)
     return code
-
-
-def one_line(error: Exception) -> str:
-    """What Hydra or OmegaConf found wrong, as `<key>: <what>; <what to do>`."""
-    text = str(error)
-    cause = error.__cause__
-    if isinstance(error, MissingConfigException) and (match := re.search(r"Could not find '([^']+)'", text)):
-        group, _, name = match.group(1).rpartition("/")
-        options = [word for word in re.findall(r"^\t(\S+)$", text, flags=re.M) if word != "auto"]
-        close = difflib.get_close_matches(name, options, n=1)
-        hint = f"; did you mean {close[0]}" if close else ""
-        return f"{group}: no option named {name!r}{hint}; options: {', '.join(options)}"
-    if isinstance(error, OverrideParseException):
-        first = text.splitlines()[0]
-        return f"{error.override}: cannot be read ({first}); quote the whole word: 'key=value'"
-    if isinstance(error, ConfigCompositionException):
-        if match := re.search(r"Could not override '([^']+)'", text):
-            return _unknown(match.group(1))
-        if match := re.search(r"Error merging override (\S+)", text):
-            key, _, value = match.group(1).partition("=")
-            problem = str(cause).splitlines()[0] if cause else "does not fit"
-            return f"{key}: {problem}, got {value!r}; give a value of the right type"
-    if match := re.search(r"full_key: (\S+)", text):
-        return f"{match.group(1)}: {text.splitlines()[0]}; see make show"
-    return text
-
-
-def _unknown(key: str) -> str:
-    names = known_keys(key)
-    leaf = key.rpartition(".")[2]
-    close = difflib.get_close_matches(leaf, names, n=1)
-    hint = f"; did you mean {close[0]}" if close else ""
-    listed = f"settings there: {', '.join(names)}" if names else "see python train.py --help"
-    return f"{key}: no such setting{hint}; {listed}"
-
-
-def known_keys(key: str) -> list[str]:
-    """The settings that exist beside `key` in the configuration of this command line."""
-    from hydra import compose, initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
-
-    from groundrl.config.repo import conf_dir
-
-    words = [word for word in sys.argv[1:] if "=" in word and not word.startswith("-")]
-    kept = [word for word in words if not word.lstrip("+~").startswith(f"{key}=") and "," not in word]
-    GlobalHydra.instance().clear()
-    try:
-        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            node: Any = compose("config", overrides=kept)
-            for part in key.split(".")[:-1]:
-                node = node[part]
-            return sorted(str(name) for name in node)
-    except (HydraException, OmegaConfBaseException, KeyError, TypeError, AttributeError):
-        return []

@@ -8,28 +8,18 @@ Configs import no torch, so that `--help` composes quickly; what needs torch liv
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from hydra.core.config_store import ConfigStore
 
 C = TypeVar("C", bound=type)
 
-_PACKAGES = (
-    "data",
-    "prompting",
-    "rewards",
-    "rollout",
-    "rollout.engines",
-    "models",
-    "advantages",
-    "losses",
-    "learner",
-    "evaluation",
-    "tracking",
-    "training",
-)
+PACKAGE = Path(__file__).resolve().parents[1]
+_DECORATED = re.compile(r"^@register(_root)?\(", flags=re.M)
+_options: dict[type, str] = {}
 
 
 def register(group: str, name: str) -> Callable[[C], C]:
@@ -37,6 +27,7 @@ def register(group: str, name: str) -> Callable[[C], C]:
 
     def decorate(cls: C) -> C:
         ConfigStore.instance().store(group=f"schema/{group}", name=name, node=cls)
+        _options[cls] = f"{group}={name}"
         return cls
 
     return decorate
@@ -47,22 +38,35 @@ def register_root(name: str) -> Callable[[C], C]:
 
     def decorate(cls: C) -> C:
         ConfigStore.instance().store(name=name, node=cls)
+        _options[cls] = name
         return cls
 
     return decorate
 
 
-def load_all() -> None:
-    """Import every module named `config` or registered by convention, so that all schemas are known.
+def registered() -> tuple[type, ...]:
+    """All Config classes that are an option's schema."""
+    return tuple(_options)
 
-    A module takes part when its package lists it or when its source calls `register`; torch must not be
-    imported by any of them (a test asserts that).
+
+def is_base(kind: type) -> bool:
+    """Whether `kind` is only the base of options: never registered itself, while a subclass is."""
+    return kind not in _options and any(issubclass(option, kind) for option in _options)
+
+
+def config_modules() -> list[str]:
+    """Names of the modules whose source decorates a class with `register`."""
+    return [
+        ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts)
+        for file in sorted(PACKAGE.rglob("*.py"))
+        if _DECORATED.search(file.read_text("utf-8"))
+    ]
+
+
+def load_all() -> None:
+    """Import every module that registers a Config, so that all schemas are known.
+
+    A new component needs no entry in any list. None of these modules may import torch (a test asserts that).
     """
-    for package_name in _PACKAGES:
-        package = importlib.import_module(f"groundrl.{package_name}")
-        names = getattr(package, "CONFIG_MODULES", None)
-        if names is None:
-            names = [info.name for info in pkgutil.iter_modules(package.__path__) if not info.ispkg]
-        for name in names:
-            importlib.import_module(f"groundrl.{package_name}.{name}")
-    importlib.import_module("groundrl.run_config")
+    for name in config_modules():
+        importlib.import_module(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 
@@ -12,6 +13,17 @@ def repo_root() -> Path:
 
 def conf_dir() -> Path:
     return repo_root() / "conf"
+
+
+@cache
+def groups() -> dict[str, tuple[str, ...]]:
+    """The config groups (`algorithm`, `algorithm/kl`, ...) with the names of their options."""
+    found: dict[str, tuple[str, ...]] = {}
+    for folder in sorted(path for path in conf_dir().rglob("*") if path.is_dir()):
+        names = tuple(sorted(file.stem for file in folder.glob("*.yaml")))
+        if names:
+            found[folder.relative_to(conf_dir()).as_posix()] = names
+    return found
 
 
 def resolve(path: str) -> Path:

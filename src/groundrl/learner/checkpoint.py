@@ -14,11 +14,13 @@ manifest catches what happened to it later.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -37,6 +40,7 @@ from groundrl.models.lora import adapter_state, has_adapters, merged
 MANIFEST = "manifest.json"
 PREFIX = "step-"
 TEMPORARY = ".writing-"
+RETIRED = ".replaced-"
 
 
 class Checkpoints:
@@ -68,13 +72,17 @@ class Checkpoints:
         """Checkpoint folders, oldest first."""
         if not self.folder.is_dir():
             return []
-        return sorted(p for p in self.folder.iterdir() if p.name.startswith(PREFIX))
+        found = [p for p in self.folder.iterdir() if re.fullmatch(rf"{PREFIX}\d+", p.name) and p.is_dir()]
+        return sorted(found, key=lambda p: int(p.name.removeprefix(PREFIX)))
 
     def clear_unfinished(self) -> None:
-        """Remove what a killed writer left behind."""
-        if self.folder.is_dir():
-            for left in self.folder.glob(f"{TEMPORARY}*"):
-                shutil.rmtree(left)
+        """Remove what a killed writer left behind; what it had moved aside gets its name back."""
+        if not self.folder.is_dir():
+            return
+        for aside in self.folder.glob(f"{RETIRED}*"):
+            _settle(self.folder / aside.name.removeprefix(RETIRED))
+        for left in self.folder.glob(f"{TEMPORARY}*"):
+            shutil.rmtree(left)
 
     def newest_good(self, say: Callable[[str], None]) -> Path:
         """The newest checkpoint that matches its manifest; says which were passed over and why."""
@@ -95,7 +103,7 @@ def load(folder: Path, policy: Policy, learner: Learner) -> dict[str, Any]:
         weights = load_file(folder / "adapter.safetensors")
         missing = set(adapter_state(policy.model)) ^ set(weights)
         if missing:
-            raise CheckpointError(f"{folder}: adapter weights do not fit the model, e.g. {sorted(missing)[0]}")
+            raise CheckpointError(f"{folder}: adapters do not fit the model, e.g. {sorted(missing)[0]}")
         policy.model.load_state_dict(weights, strict=False)
     else:
         saved = type(policy.model).from_pretrained(
@@ -111,9 +119,10 @@ def save_model(policy: Policy, folder: Path) -> None:
     """A self-contained Hugging Face folder; adapters are merged in."""
     tokenizer, image_processor = policy.processor.tokenizer, policy.processor.image_processor
     if has_adapters(policy.model):
-        with merged(policy.model) as weights:
-            tied = {n: w for n, w in weights.items() if n != "lm_head.weight" or not _tied(policy.model)}
-            policy.model.save_pretrained(folder, state_dict=tied)
+        weights = merged(policy.model)
+        if policy.model.config.tie_word_embeddings:
+            weights.pop("lm_head.weight")
+        policy.model.save_pretrained(folder, state_dict=weights)
     else:
         policy.model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -136,20 +145,32 @@ def write_folder(target: Path, write: Callable[[Path], None]) -> None:
         (temporary / MANIFEST).write_text(json.dumps(entries, indent=1), encoding="utf-8")
         for path in [*temporary.rglob("*"), temporary]:
             _flush(path)
+        _settle(target)
         if target.exists():
-            retired = target.parent / f"{TEMPORARY}old-{target.name}"
-            target.rename(retired)
-            temporary.rename(target)
-            shutil.rmtree(retired)
-        else:
-            temporary.rename(target)
+            target.rename(target.parent / f"{RETIRED}{target.name}")
+        temporary.rename(target)
+        _settle(target)
         _flush(target.parent)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            _settle(target)
+        why = (error.strerror if isinstance(error, OSError) else None) or error
         raise RunFolderError(
-            f"cannot write {target} ({error.strerror}); earlier checkpoints are untouched: free space, then "
-            f"resume the run"
+            f"cannot write {target} ({why}); earlier checkpoints are untouched: free space, then resume "
+            "the run"
         ) from None
+
+
+def _settle(target: Path) -> None:
+    """End a replacement that was cut short: the old folder goes, or comes back if there is no new one."""
+    retired = target.parent / f"{RETIRED}{target.name}"
+    if not retired.exists():
+        return
+    if target.exists():
+        shutil.rmtree(retired)
+    else:
+        retired.rename(target)
 
 
 def check_manifest(folder: Path) -> str | None:
@@ -164,6 +185,8 @@ def check_manifest(folder: Path) -> str | None:
                 return f"{name} does not match the manifest"
     except FileNotFoundError:
         return "it has no manifest"
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
     except (ValueError, KeyError, TypeError, AttributeError):
         return "its manifest cannot be read"
     return None
@@ -186,8 +209,8 @@ def _load_optimizer(learner: Learner, tensors: dict[str, Tensor]) -> None:
         name, _, part = key.rpartition("/")
         if name not in parameters:
             raise CheckpointError(f"optimizer state names the parameter {name}, which the model has not")
-        value = value if part == "step" else value.to(parameters[name].device)
-        learner.optimizer.state[parameters[name]][part] = value
+        # the step count too: the fused optimiser keeps it beside its parameter
+        learner.optimizer.state[parameters[name]][part] = value.to(parameters[name].device)
 
 
 def _rng_state() -> dict[str, Tensor]:
@@ -217,15 +240,13 @@ def _load_rng(state: dict[str, Tensor]) -> None:
     gauss_next = float(state["python_rest"])
     random.setstate((3, tuple(state["python"].tolist()), None if math.isnan(gauss_next) else gauss_next))
     if torch.cuda.is_available():
-        torch.cuda.set_rng_state_all([state[f"cuda{i}"] for i in range(torch.cuda.device_count())])
+        for i in range(torch.cuda.device_count()):
+            if f"cuda{i}" in state:
+                torch.cuda.set_rng_state(state[f"cuda{i}"], i)
 
 
 def _plain(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-
-
-def _tied(model: Any) -> bool:
-    return bool(model.config.tie_word_embeddings)
 
 
 def _sha256(file: Path) -> str:

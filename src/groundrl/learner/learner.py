@@ -1,8 +1,9 @@
 """The learner: from experience to an updated policy.
 
 A batch is scored once if old or reference log-probs are needed, then passed over `num_iterations` times in
-`mini_batches` optimiser steps each. Rows are grouped in micro-batches only for memory: token weights are
-made for the whole optimiser batch, so accumulation changes nothing but rounding.
+`mini_batches` optimiser steps each; the rows of one rollout stay in one mini-batch. Rows are grouped in
+micro-batches only for memory: token weights are made for the whole optimiser batch, so accumulation changes
+nothing but rounding.
 """
 
 from __future__ import annotations
@@ -84,20 +85,24 @@ class Learner:
 
     def step(self, experience: Sequence[Experience]) -> dict[str, float]:
         """Learn from one batch; returns metrics, means over the batch's selected tokens."""
-        self.model.train()
         rows = list(experience)
         if not rows:
             return {"learner/rows": 0.0, "learner/lr": self.lr_at(self.updates)}
         off_policy = self.plan.num_iterations * self.plan.mini_batches > 1
+        # without dropout, as the engine drew
+        self.model.eval()
         old = self._score(rows, self._policy_logprobs) if off_policy else None
         reference = self._score(rows, self.reference) if self.reference is not None else None
+        self.model.train()
+        owners = np.array([row.rollout for row in rows])
         collected: list[dict[str, float]] = []
         for _ in range(self.plan.num_iterations):
-            for part in np.array_split(np.arange(len(rows)), self.plan.mini_batches):
-                if len(part):
-                    collected.append(self._update(rows, part.tolist(), old, reference))
-        names = {name for entry in collected for name in entry}
-        out = {f"learner/{n}": float(np.mean([e[n] for e in collected if n in e])) for n in sorted(names)}
+            for names in np.array_split(np.unique(owners), self.plan.mini_batches):
+                if len(names):
+                    part = np.flatnonzero(np.isin(owners, names)).tolist()
+                    collected.append(self._update(rows, part, old, reference))
+        keys = {name for entry in collected for name in entry}
+        out = {f"learner/{n}": float(np.mean([e[n] for e in collected if n in e])) for n in sorted(keys)}
         out["learner/rows"] = float(len(rows))
         return out
 

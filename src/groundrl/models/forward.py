@@ -70,14 +70,15 @@ class PositionCache:
 
 
 def pack(rows: Sequence[Row], model: Any, *, pad_id: int, device: torch.device) -> Packed:
-    """Collate rows; raises ValueError for an empty batch."""
+    """Collate rows; raises ValueError for an empty batch and for a row whose image tokens are not those of
+    its images."""
     if not rows:
         raise ValueError("pack: no rows")
     image_id = int(model.config.image_token_id)
     merge = int(model.config.vision_config.spatial_merge_size) ** 2
     cache = PositionCache(model)
     lengths = [len(row.prompt) + len(row.completion) for row in rows]
-    longest, most = max(lengths), max(1, max(len(row.completion) for row in rows))
+    longest, most = max(lengths), max(1, *(len(row.completion) for row in rows))
     ids = np.full((len(rows), longest), pad_id, dtype=np.int64)
     positions = torch.zeros(3, len(rows), longest, dtype=torch.long)
     targets = np.full((len(rows), most), pad_id, dtype=np.int64)
@@ -90,6 +91,7 @@ def pack(rows: Sequence[Row], model: Any, *, pad_id: int, device: torch.device) 
     slot_columns: list[NDArray[np.int64]] = []
     features: list[NDArray[np.int64]] = []
     for b, row in enumerate(rows):
+        _check_images(b, row, image_id, merge)
         p, c = len(row.prompt), len(row.completion)
         ids[b, :p] = row.prompt
         ids[b, p : p + c] = row.completion
@@ -116,10 +118,6 @@ def pack(rows: Sequence[Row], model: Any, *, pad_id: int, device: torch.device) 
             for start in (offsets[id(image)],)
         ]
     feature_index = np.concatenate([*features, np.zeros(0, dtype=np.int64)])
-    if len(feature_index) != sum(map(len, slot_rows)):
-        raise ValueError(
-            f"pack: {sum(map(len, slot_rows))} image tokens for {len(feature_index)} image features"
-        )
     return Packed(
         input_ids=torch.from_numpy(ids).to(device),
         positions=positions.to(device),
@@ -134,6 +132,15 @@ def pack(rows: Sequence[Row], model: Any, *, pad_id: int, device: torch.device) 
         target_mask=torch.from_numpy(mask).to(device),
         columns=torch.from_numpy(columns).to(device),
     )
+
+
+def _check_images(number: int, row: Row, image_id: int, merge: int) -> None:
+    """Every run of image tokens must be as long as its image's features: equal sums would hide a swap."""
+    places = np.flatnonzero(np.concatenate([row.prompt, row.completion]) == image_id)
+    found = [len(run) for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(run)]
+    wanted = [int(np.prod(image.grid_thw)) // merge for image in row.images]
+    if found != wanted:
+        raise ValueError(f"pack: row {number} holds runs of {found} image tokens for images of {wanted}")
 
 
 def image_features(model: Any, packed: Packed) -> Tensor | None:

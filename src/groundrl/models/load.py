@@ -128,7 +128,10 @@ def freeze(model: Any, family: Family, *, vision: bool, projector: bool) -> None
 
     The projector lies inside the tower in Qwen2.5-VL; freezing the tower leaves it out.
     """
-    wanted = {"freeze_vision": (vision, family.vision_prefix), "freeze_projector": (projector, family.projector_prefix)}
+    wanted = {
+        "freeze_vision": (vision, family.vision_prefix),
+        "freeze_projector": (projector, family.projector_prefix),
+    }
     for key, (on, prefix) in wanted.items():
         if not on:
             continue

@@ -55,18 +55,20 @@ def adapters_off(model: Any) -> Iterator[None]:
             layer.enable_adapters(True)
 
 
-@contextlib.contextmanager
-def merged(model: Any) -> Iterator[dict[str, Tensor]]:
-    """Plain weights with the adapters merged in, under the names a model without adapters has."""
-    layers = [module for module in model.modules() if isinstance(module, BaseTunerLayer)]
-    for layer in layers:
-        layer.merge(safe_merge=True)
-    try:
-        yield {
-            name.replace(".base_layer", ""): value
-            for name, value in model.state_dict().items()
-            if "lora_" not in name
-        }
-    finally:
-        for layer in layers:
-            layer.unmerge()
+def merged(model: Any) -> dict[str, Tensor]:
+    """Plain weights with the adapters merged in, under the names a model without adapters has.
+
+    The model is left alone: adding an adapter to its layer and taking it off again would leave rounding in
+    the base weights, which are also the reference.
+    """
+    weights = {
+        name.replace(".base_layer", ""): value
+        for name, value in model.state_dict().items()
+        if "lora_" not in name
+    }
+    for name, layer in model.named_modules():
+        if isinstance(layer, BaseTunerLayer):
+            key = f"{name}.weight"
+            delta = layer.get_delta_weight(ADAPTER)  # pyright: ignore[reportCallIssue]
+            weights[key] = weights[key] + delta.to(weights[key].dtype)
+    return weights

@@ -29,11 +29,16 @@ class Processor:
         self.eos_ids = frozenset({int(tokenizer.eos_token_id), self.pad_id})
         self.image_id = int(tokenizer.convert_tokens_to_ids(family.image_token))
         self.banned_ids = tuple(int(tokenizer.convert_tokens_to_ids(text)) for text in family.vision_tokens)
-        self._special = sorted(set(tokenizer.all_special_tokens) | set(family.vision_tokens))
+        added = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
+        self._special = sorted(added | set(tokenizer.all_special_tokens) | set(family.vision_tokens))
 
     def prepare(self, image: Image) -> PreparedImage:
-        """Resize and patchify one RGB image."""
-        made = self.image_processor(images=[image], return_tensors="np")
+        """Resize and patchify one RGB image. Raises DataError for a shape that the family cannot take."""
+        try:
+            made = self.image_processor(images=[image], return_tensors="np")
+        except ValueError as error:
+            size = f"{image.size[0]} x {image.size[1]} pixels"
+            raise DataError("image", f"{size}: {error}", todo="crop or drop it") from None
         grid = tuple(int(v) for v in made["image_grid_thw"][0])
         patch = self.family.patch_size
         return PreparedImage(
@@ -45,25 +50,35 @@ class Processor:
     def render(self, messages: Sequence[Message], images: Sequence[PreparedImage]) -> NDArray[np.int64]:
         """Prompt ids [P] up to where the assistant begins, each image as one id per image token.
 
-        Text that spells a special token is refused: a data row must not be able to end its own turn or
-        place an image.
+        Raises DataError for text that spells a special token, in one part or across neighbouring parts (a
+        data row must not be able to end its own turn or place an image), and for messages that do not
+        place every image once, in order (the features fill the placeholders in the order of `images`).
         """
         content: list[dict[str, Any]] = []
         order: list[int] = []
         for message in messages:
             parts: list[dict[str, str]] = []
+            written = ""
             for part in message.parts:
                 if isinstance(part, ImagePart):
                     order.append(part.index)
                     parts.append({"type": "image"})
+                    written += "\0"
                     continue
-                for token in self._special:
-                    if token in part.text:
-                        raise DataError(
-                            "prompt", f"text holds the special token {token}", todo="remove it from the data"
-                        )
                 parts.append({"type": "text", "text": part.text})
+                written += part.text
+            for token in self._special:
+                if token in written:
+                    raise DataError(
+                        "prompt", f"text holds the special token {token}", todo="remove it from the data"
+                    )
             content.append({"role": message.role, "content": parts})
+        if order != list(range(len(images))):
+            raise DataError(
+                "prompt",
+                f"messages place the images {order}, the sample has {len(images)}",
+                todo="place every image once, in order",
+            )
         text = self.tokenizer.apply_chat_template(content, tokenize=False, add_generation_prompt=True)
         ids = self.tokenizer.encode(text, add_special_tokens=False)
         counts = [self.family.image_tokens(images[index].grid_thw) for index in order]

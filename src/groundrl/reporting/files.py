@@ -106,7 +106,7 @@ def _lines(run: RunFiles, name: str, consequence: str) -> list[Record]:
         return []
     if read.unreadable:
         lines = "1 line" if read.unreadable == 1 else f"{read.unreadable} lines"
-        run.notes.append(f"{name}: {lines} could not be read and were left out.")
+        run.notes.append(f"{name}: left out {lines} that could not be read.")
     if not read.records:
         run.notes.append(f"{name} has no readable lines: {consequence}.")
     return read.records

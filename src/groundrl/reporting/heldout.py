@@ -28,7 +28,11 @@ def heldout_panel(evals: EvalRows, references: References) -> Panel | None:
         return None
     lead = "Bands are the confidence intervals, the dashed line is the first evaluation."
     return Panel(
-        title="Held-out metrics", charts=charts, lead=lead, rest=more, rest_title=f"{len(more)} more metrics"
+        title="Held-out metrics",
+        charts=charts,
+        lead=lead,
+        rest=more,
+        rest_title=f"{len(more)} more metric{'' if len(more) == 1 else 's'}",
     )
 
 

@@ -77,7 +77,7 @@ class _Drawing:
         found = {
             name: name.removeprefix(prefix).removesuffix(suffix)
             for name in self.names
-            if name.startswith(prefix) and name.endswith(suffix)
+            if name.startswith(prefix) and name.endswith(suffix) and len(name) > len(prefix + suffix)
         }
         return {name: middle for name, middle in found.items() if wanted(middle)}
 
@@ -90,14 +90,13 @@ class _Drawing:
 
 def _reward(drawing: _Drawing) -> Panel:
     terms = {f"reward/{term}": term for term in reward_terms(dict.fromkeys(drawing.names))}
-    tasks = drawing.named("reward/", "/total", lambda task: bool(task))
+    tasks = drawing.named("reward/", "/total", bool)
+    drawing.seen(*tasks)
     return _panel(
         "Reward",
         [
             drawing.lines("Reward and its terms", "mean per rollout", {"reward/total": "total", **terms}),
-            drawing.lines("Reward by task", "mean per rollout", tasks)
-            if len(tasks) > 1
-            else drawing.seen(*tasks),
+            drawing.lines("Reward by task", "mean per rollout", tasks if len(tasks) > 1 else {}),
             drawing.lines("Spread of the reward", "standard deviation", {"group/reward_std": "rollouts"}),
             drawing.lines(
                 "Groups without signal", "share of groups", {"group/zero_spread_frac": "all rewards equal"}

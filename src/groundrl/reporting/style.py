@@ -70,7 +70,7 @@ table { border-collapse: collapse; }
 .outcome th, .outcome td { padding: 8px 16px; text-align: left; font-weight: 400;
   border-top: 1px solid var(--hair); }
 .outcome thead th { border-top: 0; font-size: 12px; color: var(--soft); white-space: nowrap; }
-.outcome tbody th { font-weight: 550; overflow-wrap: anywhere; }
+.outcome tbody th { font-weight: 550; min-width: 9.5em; overflow-wrap: anywhere; }
 .outcome .number { text-align: right; white-space: nowrap; }
 .outcome .number small { display: block; line-height: 1.3; }
 .outcome .clear { font-weight: 650; }
@@ -200,6 +200,7 @@ rect.pred { stroke: #ff5db5; stroke-width: 2.2px; stroke-dasharray: 6 4; }
   body { padding: 22px 18px 48px; }
   .outcome th, .outcome td { padding: 7px 10px; }
   .outcome .plot { width: 120px; }
+  .outcome.wide .plot { display: none; }
   .outcome .plot svg { width: 120px; }
 }
 @media (max-width: 520px) {

@@ -93,7 +93,7 @@ _OUTCOME = """\
   <p class="lead">{{ outcome.lead }}</p>
   {% endif %}
   <div class="scroll">
-  <table class="outcome">
+  <table class="outcome{{ ' wide' if outcome.columns|length > 2 }}">
     <thead><tr>
       <th scope="col">metric</th>
       {% for column in outcome.columns %}
@@ -111,9 +111,9 @@ _OUTCOME = """\
   </div>
   {% if outcome.rest %}
   <details>
-    <summary>{{ outcome.rest|length }} more metrics</summary>
+    <summary>{{ outcome.rest|length }} more metric{{ 's' if outcome.rest|length > 1 }}</summary>
     <div class="scroll">
-    <table class="outcome">
+    <table class="outcome{{ ' wide' if outcome.columns|length > 2 }}">
       <tbody>
       {% for row in outcome.rest %}
       {{ line(row) }}
@@ -206,7 +206,7 @@ _GALLERY = """\
           {{ answer(shot.main) }}
           {% if shot.others %}
           <details>
-            <summary>{{ shot.others|length }} more completions</summary>
+            <summary>{{ shot.others|length }} more completion{{ 's' if shot.others|length > 1 }}</summary>
             {% for view in shot.others %}
             {{ other(sample, view) }}
             {% endfor %}

@@ -27,6 +27,7 @@ def rollout_metrics(scored: Sequence[Graded]) -> dict[str, float]:
         values = [term.value for term in terms if not isinstance(term, Missing)]
         if values:
             metrics[f"reward/{name}"] = float(np.mean(values))
+        metrics[f"group/zero_spread_{name}_frac"] = _zero_spread(rows, name)
     for task in sorted({entry.sample.task for entry in rows}):
         own = [e.breakdown.total for e in rows if e.sample.task is task and e.breakdown.total is not None]
         if own:
@@ -47,7 +48,19 @@ def rollout_metrics(scored: Sequence[Graded]) -> dict[str, float]:
     return metrics
 
 
-def step_record(step: int, entry: Graded, advantage: float | None = None) -> dict[str, object]:
+def _zero_spread(rows: Sequence[Graded], name: str) -> float:
+    """Share of the groups in which term `name` is equal for all: where the main term has none and only the
+    format varies, a run learns the format and nothing else."""
+    groups: dict[int, list[float]] = {}
+    for entry in rows:
+        term = entry.breakdown.terms.get(name)
+        if term is not None and not isinstance(term, Missing):
+            groups.setdefault(entry.rollout.group, []).append(term.value)
+    flat = [max(values) - min(values) < 1e-12 for values in groups.values()]
+    return float(np.mean(flat)) if flat else 1.0
+
+
+def step_record(step: int, entry: Graded) -> dict[str, object]:
     """A rollout as one line of `rollouts.jsonl`: the text and everything its reward is made of."""
     breakdown = entry.breakdown
     return {

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from groundrl.config.entry import set_threads
 from groundrl.config.invocation import Invocation
+from groundrl.errors import RunFolderError
 from groundrl.evaluation.stored import restore, store
 from groundrl.evaluation.suite import Evaluation, as_json
 from groundrl.learner.checkpoint import load
-from groundrl.models.load import check_folder, pick_device
 from groundrl.run_config import DebugMode, RunConfig
 from groundrl.tracking.lines import write_json
 from groundrl.training.loop import Interrupted, evaluate, save, train
 from groundrl.training.parts import Parts
+from groundrl.training.ready import check_ready
 from groundrl.training.resume import saved_run
-from groundrl.training.run_folder import RESULT, RunFolder, create, reopen
+from groundrl.training.run_folder import RESULT, RunFolder, check_run_folder, create, reopen
 from groundrl.training.show import shown
 from groundrl.training.state import RunState
 from groundrl.training.wiring import evaluate_references, wire
 
+STORAGE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 BEFORE = "eval/before.jsonl"
 AFTER = "eval/after.jsonl"
 
@@ -37,16 +41,17 @@ class Outcome:
 def run(config: RunConfig, invocation: Invocation) -> Outcome:
     """Run what the configuration says. Raises UserError on anything the user can put right."""
     if config.debug.mode is DebugMode.PLAN:
-        from groundrl.models.plan import plan
+        from groundrl.training.plan import plan
 
-        print(plan(config.model, config.debug.plan_ranks))
+        print(plan(config))
         return Outcome(code=0, folder=None)
     if config.resume is not None:
-        folder = reopen(config.resume)
-        config, invocation = saved_run(folder.path)
+        path = config.resume
+        config, invocation = saved_run(check_run_folder(path))
+        set_threads(config.threads)
+        folder = reopen(path)
         return _run_in(folder, config, invocation, resumed=True)
-    check_folder(config.model.path, "model.path")
-    pick_device(config.model)
+    check_ready(config)
     folder = create(config.paths, invocation, config.seed)
     return _run_in(folder, config, invocation, resumed=False)
 
@@ -55,6 +60,13 @@ def _run_in(folder: RunFolder, config: RunConfig, invocation: Invocation, *, res
     try:
         with wire(folder, config, invocation, resumed=resumed) as parts:
             return _execute(parts)
+    except OSError as error:
+        if error.errno not in STORAGE_ERRORS:
+            raise
+        raise RunFolderError(
+            f"{folder.path}: cannot be written any more ({error.strerror}); what was saved is kept: make room, "
+            f"then go on with resume={folder.path}"
+        ) from None
     finally:
         folder.close()
 

@@ -20,6 +20,10 @@ RESULT = "result.json"
 LOCK = "run.lock"
 
 
+class FolderTakenError(RunFolderError):
+    """Another process holds the folder, or has put a run into it meanwhile."""
+
+
 class RunFolder:
     """An open run folder; the lock is held until `close` or the end of the process."""
 
@@ -38,51 +42,81 @@ class RunFolder:
 def create(paths: PathsConfig, invocation: Invocation, seed: int) -> RunFolder:
     """A new run folder with the configuration written into it.
 
-    A name made from the settings gets `.2`, `.3`, ... when an earlier run has it; a folder given by
-    `paths.output_dir` must not hold a run.
+    A name made from the settings gets `.2`, `.3`, ... when an earlier run has it or another process is
+    about to; a folder given by `paths.output_dir` must not hold a run. Raises RunFolderError.
     """
+    check_new(paths)
     if paths.output_dir is not None:
-        folder = Path(paths.output_dir)
-        if (folder / CONFIG).exists():
-            raise RunFolderError(
-                f"paths.output_dir: {folder} already holds a run; resume it with resume={folder}, or choose "
-                "another folder (paths.root=FOLDER names one per run)"
-            )
-        return _open_new(folder, invocation)
+        return _open_new(Path(paths.output_dir), invocation, "paths.output_dir")
     base = Path(paths.root) / (invocation.experiment or "main") / invocation.folder_name(seed)
     number = 1
     while True:
         folder = base if number == 1 else base.with_name(f"{base.name}.{number}")
         if not (folder / CONFIG).exists():
             try:
-                return _open_new(folder, invocation)
-            except RunFolderError:
-                if not (folder / CONFIG).exists():
-                    raise
+                return _open_new(folder, invocation, "paths.root")
+            except FolderTakenError:
+                pass
         number += 1
 
 
-def reopen(path: str) -> RunFolder:
-    """The folder of an earlier run, for resuming it."""
+def check_new(paths: PathsConfig) -> None:
+    """Raise RunFolderError when the folder cannot be written, or `paths.output_dir` holds a run already."""
+    given = paths.output_dir
+    if given is None:
+        _check_writable(Path(paths.root), "paths.root")
+        return
+    if (Path(given) / CONFIG).exists():
+        raise RunFolderError(
+            f"paths.output_dir: {given!r} already holds a run; go on with it by resume={given}, or choose "
+            "another folder (paths.root=FOLDER names one per run)"
+        )
+    _check_writable(Path(given), "paths.output_dir")
+
+
+def _check_writable(folder: Path, key: str) -> None:
+    """The nearest folder above that exists must be one, and allow new entries."""
+    above = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    if not above.is_dir():
+        raise _unwritable(folder, key, f"{above} is not a folder")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise _unwritable(folder, key, f"no permission in {above}")
+
+
+def _unwritable(folder: Path, key: str, why: str | None) -> RunFolderError:
+    return RunFolderError(f"{key}: cannot write to {str(folder)!r} ({why}); choose another {key}=FOLDER")
+
+
+def check_run_folder(path: str) -> Path:
+    """The folder of an earlier run. Raises RunFolderError when it is none."""
     folder = Path(path)
     if not folder.is_dir():
-        raise RunFolderError(f"resume: the folder {path} does not exist; give the run folder that was printed")
-    if not (folder / CONFIG).is_file():
-        raise RunFolderError(f"resume: {path} holds no {CONFIG}, so it is no run folder")
-    return RunFolder(folder)
+        raise RunFolderError(f"resume: there is no folder {path!r}; give the run folder that was printed")
+    for name in (CONFIG, OVERRIDES):
+        if not (folder / name).is_file():
+            raise RunFolderError(
+                f"resume: {path!r} holds no {name}, so it is no run folder; give the one that was printed"
+            )
+    return folder
 
 
-def _open_new(folder: Path, invocation: Invocation) -> RunFolder:
+def reopen(path: str) -> RunFolder:
+    """The folder of an earlier run, for resuming it. Raises RunFolderError."""
+    return RunFolder(check_run_folder(path))
+
+
+def _open_new(folder: Path, invocation: Invocation, key: str) -> RunFolder:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         opened = RunFolder(folder)
+        if (folder / CONFIG).exists():
+            opened.close()
+            raise FolderTakenError(f"{key}: {folder} holds a run by now; choose another folder")
         write_atomic(folder / OVERRIDES, yaml.safe_dump(list(invocation.overrides)).encode())
         text = yaml.safe_dump(invocation.resolved, sort_keys=False, allow_unicode=True)
         write_atomic(folder / CONFIG, text.encode())
     except OSError as error:
-        raise RunFolderError(
-            f"paths: cannot write to {folder} ({error.strerror}); choose another paths.root or paths.output_dir"
-        ) from None
+        raise _unwritable(folder, key, error.strerror) from None
     return opened
 
 
@@ -91,14 +125,16 @@ def _lock(folder: Path) -> IO[str]:
     try:
         stream = (folder / LOCK).open("a+", encoding="utf-8")
     except OSError as error:
-        raise RunFolderError(f"cannot write to {folder} ({error.strerror})") from None
+        raise RunFolderError(
+            f"cannot write to {str(folder)!r} ({error.strerror}); make it writable or choose another folder"
+        ) from None
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         stream.seek(0)
         owner = stream.read().strip() or "unknown"
         stream.close()
-        raise RunFolderError(
+        raise FolderTakenError(
             f"{folder} is in use by process {owner}; wait for it, stop it, or choose another folder"
         ) from None
     stream.seek(0)

@@ -24,7 +24,10 @@ def truth_text(sample: Sample, frames: Sequence[ImageFrame], space: CoordinateSp
 
 
 def check_truth_is_paid(
-    samples: Sequence[Sample], frames: Sequence[tuple[ImageFrame, ...]], space: CoordinateSpace, rubric: Rubric
+    samples: Sequence[Sample],
+    frames: Sequence[tuple[ImageFrame, ...]],
+    space: CoordinateSpace,
+    rubric: Rubric,
 ) -> None:
     """Raise UserError when the truth of a sample earns no more than an unreadable answer."""
     for sample, own in zip(samples, frames, strict=True):
@@ -39,9 +42,7 @@ def check_truth_is_paid(
             )
 
 
-def _said(
-    sample: Sample, frames: tuple[ImageFrame, ...], space: CoordinateSpace, text: str
-) -> Rollout:
+def _said(sample: Sample, frames: tuple[ImageFrame, ...], space: CoordinateSpace, text: str) -> Rollout:
     nothing = np.zeros(0, dtype=np.int64)
     segment = Segment(
         prompt_ids=nothing,

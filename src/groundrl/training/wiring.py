@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -49,6 +52,8 @@ def wire(
     folder: RunFolder, config: RunConfig, invocation: Invocation, *, resumed: bool
 ) -> Iterator[Parts]:
     """The parts of a run, closed at the end whatever happens."""
+    random.seed(config.seed)
+    np.random.seed(config.seed)
     torch.manual_seed(config.seed)
     policy = load_policy(config.model)
     rubric = _placed("reward", config.reward.build)
@@ -106,8 +111,6 @@ def wire(
 
 def _resume_state(checkpoints: Checkpoints) -> dict[str, Any]:
     """The trackers' state of the newest good checkpoint; a run killed before its first begins again."""
-    import json
-
     if not checkpoints.complete():
         return {"step": -1}
     newest = checkpoints.newest_good(lambda text: None)
@@ -221,6 +224,7 @@ def _facts(
         "device": f"{machine['device']} ({machine['name']}), {machine['threads']} threads",
         "precision": str(config.model.precision),
         "task": str(config.task.name),
+        "prompt": f"{config.prompt.provenance} wording",
         "heldout": f"{config.eval.samples} samples",
         "seed": config.seed,
         "config_hash": invocation.config_hash[:16],

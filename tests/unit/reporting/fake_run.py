@@ -66,6 +66,11 @@ def _train_metrics(step: int, steps: int, rng: random.Random) -> dict[str, float
         "rollout/truncated_frac": failures["truncated"],
         "rollout/boxes_mean": 1.9 - 0.6 * skill + rng.gauss(0, 0.05),
         "parse/ok_frac": 1 - sum(failures.values()),
+        "parse/rejected_mean": failures["no_box"],
+        "parse/clipped_mean": 0.01,
+        "group/reward_std": 0.3 - 0.1 * skill,
+        "group/missing_frac": 0.0,
+        "learner/rows": 64.0,
         **{f"parse/{kind}_frac": value for kind, value in failures.items()},
         "group/zero_spread_frac": min(
             1.0, max(0.0, 0.35 - 0.3 * skill + 0.35 * skill**3 + rng.gauss(0, 0.05))
@@ -93,17 +98,20 @@ def _train_metrics(step: int, steps: int, rng: random.Random) -> dict[str, float
 def _eval_line(step: int, steps: int, rng: random.Random) -> dict[str, Any]:
     skill = _skill(step, steps)
     values = {
-        "rec/acc50": 0.12 + 0.62 * skill,
-        "rec/iou_mean": 0.2 + 0.5 * skill,
-        "ovd/map": 0.05 + 0.36 * skill,
-        "ovd/precision": 0.21 + 0.5 * skill,
-        "ovd/recall": 0.24 + 0.41 * skill,
-        "parse/ok_frac": 0.6 + 0.39 * skill,
-        "tokens_mean": 72 - 25 * skill,
+        "greedy/acc50": 0.12 + 0.62 * skill,
+        "greedy/ap": 0.05 + 0.36 * skill,
+        "greedy/format": 0.6 + 0.37 * skill,
+        "greedy/gp50": 0.21 + 0.5 * skill,
+        "greedy/gr50": 0.24 + 0.41 * skill,
+        "greedy/iou": 0.2 + 0.5 * skill,
+        "greedy/parse/ok_frac": 0.6 + 0.35 * skill,
+        "greedy/tokens_mean": 72 - 25 * skill,
+        "sampled/iou": 0.17 + 0.48 * skill,
+        "sampled/pass@4": 0.31 + 0.5 * skill,
     }
     metrics: dict[str, Any] = {}
     for name, value in values.items():
-        half = 2.1 if name == "tokens_mean" else 0.034
+        half = 2.1 if name.endswith("tokens_mean") else 0.034
         noisy = value + rng.gauss(0, half / 5)
         metrics[name] = {"value": noisy, "low": noisy - half, "high": noisy + half}
     return {"step": step, "kind": "eval", "metrics": metrics}
@@ -120,7 +128,14 @@ def _result(metrics: list[dict[str, Any]], steps: int) -> dict[str, Any]:
     return {
         "status": "finished",
         "steps": steps,
-        "eval": {"before": before, "after": after, "difference": difference},
+        "train_seconds": 463.2,
+        "best": {"metric": "greedy/iou", "step": steps, "value": after["greedy/iou"]["value"]},
+        "eval": {
+            "before": before,
+            "after": after,
+            "difference": difference,
+            "references": {"clean parent": {"greedy/iou": {"value": 0.79, "low": 0.76, "high": 0.82}}},
+        },
         "run": {
             "command": "python train.py experiment=shapes_grpo reward=iou scale=tiny seed=3",
             "commit": "4f1c09be6a1d7c0e",
@@ -128,11 +143,12 @@ def _result(metrics: list[dict[str, Any]], steps: int) -> dict[str, Any]:
             "seed": 3,
             "device": "cpu, 1 thread",
             "versions": {"torch": "2.13.0", "transformers": "5.19.0"},
-            "dataset": "shapes (train 2,048, held out 256)",
-            "dataset_fingerprint": "e3b0c44298fc1c14",
-            "model": "tiny-vlm-v1",
-            "model_hash": "77a1d0c2e9",
-            "seconds": 463.2,
+            "task": "rec",
+            "heldout": "256 samples",
+            "train_fingerprint": "e3b0c44298fc1c14",
+            "model": "assets/tiny-vlm/v1/rec-start",
+            "parameters": "783,296 (783,296 learn)",
+            "model_sha256": "77a1d0c2e9",
         },
     }
 

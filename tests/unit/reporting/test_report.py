@@ -80,7 +80,9 @@ def test_a_whole_run(run_dir: Path) -> None:
         "Reward and its terms",
         "Answers that could not be read",
         "Time per step by stage",
-        "rec/acc50",
+        "greedy/acc50",
+        "clean parent",
+        "Other metrics learner/rows",
     ):
         assert part in shown
     assert len(page.named("img")) == 2 + 2, "one image a held-out sample and one a training group"
@@ -196,6 +198,16 @@ def test_a_file_cut_anywhere_still_gives_a_report(run_dir: Path, name: str) -> N
         assert "What is missing" in words(Page(render(run_dir)))
 
 
+def test_lines_that_were_left_out_are_counted(run_dir: Path) -> None:
+    with (run_dir / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 13, "kin')
+    with (run_dir / "gallery.jsonl").open("a") as file:
+        file.write("x\ny\n")
+    shown = words(Page(render(run_dir)))
+    assert "metrics.jsonl: left out 1 line that could not be read." in shown
+    assert "gallery.jsonl: left out 2 lines that could not be read." in shown
+
+
 def test_an_empty_folder_gives_a_report(tmp_path: Path) -> None:
     assert words(Page(render(tmp_path))).count("is missing:") == 4
 
@@ -282,7 +294,7 @@ def test_of_a_step_logged_twice_the_last_line_counts(run_dir: Path) -> None:
     with (run_dir / "metrics.jsonl").open("a") as file:
         file.write('{"step": 12, "kind": "train", "metrics": {"reward/total": 0.98765}}\n')
     page = Page(render(run_dir))
-    chart = json.loads(page.named("figure")[7]["data-chart"])
+    chart = json.loads(page.named("figure")[10]["data-chart"])
     assert chart["series"][0]["x"][-1] == 12
     assert chart["series"][0]["y"][-1] == 0.9877
 

@@ -1,6 +1,7 @@
 """Faults planted on purpose in the tiny checkpoint, so that reinforcement has something to find.
 
-REC: every box is too loose by a random factor. OVD: false boxes for absent categories and repeated boxes.
+REC: every box is too loose by a random factor. OVD: false boxes for absent categories, and several attempts
+at one object.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from groundrl.types import XYXY, Sample
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
     """loose: (min, max) factor on a REC box's sides; shift: its centre's shift as a share of the side;
-    false: chance of a false box per absent OVD category; repeat: chance that a box is written twice."""
+    false: chance of a false box per absent OVD category; repeat: chance that an
+    OVD object gets one more attempt, again and again up to MOST_ATTEMPTS."""
 
     loose: tuple[float, float] | None = None
     shift: float = 0.0
@@ -24,6 +26,7 @@ class Faults:
 
 
 CLEAN = Faults()
+MOST_ATTEMPTS = 4
 
 
 def loosen(box: XYXY, image: tuple[int, int], faults: Faults, rng: np.random.Generator) -> XYXY:
@@ -46,15 +49,32 @@ def loosen(box: XYXY, image: tuple[int, int], faults: Faults, rng: np.random.Gen
 def pollute(
     sample: Sample, faults: Faults, grid: int, side: int, rng: np.random.Generator
 ) -> list[tuple[XYXY, str]]:
-    """The OVD boxes of a sample with repeats and false boxes, in reading order of the targets."""
-    boxes = [(box.xyxy, box.label) for box in sample.truth.boxes]
-    boxes += [item for item in boxes if rng.random() < faults.repeat]
-    present = {label for _, label in boxes}
+    """The OVD boxes of a sample with further attempts and false boxes, in the order of the targets.
+
+    A further attempt at an object repeats its box or is off by one grid step, with equal chance, so that a
+    policy whose first box missed can hit with another.
+    """
     width, height = sample.images[0].size
+    boxes: list[tuple[XYXY, str]] = []
+    for box in sample.truth.boxes:
+        attempts = [box.xyxy]
+        while rng.random() < faults.repeat and len(attempts) < MOST_ATTEMPTS:
+            again = rng.random() < 0.5
+            attempts.append(box.xyxy if again else _shifted(box.xyxy, grid, width, height, rng))
+        boxes += [(attempt, box.label) for attempt in attempts]
+    present = {label for _, label in boxes}
     for name in sample.targets:
         if name not in present and rng.random() < faults.false:
             x = int(rng.integers(0, (width - side) // grid + 1)) * grid
             y = int(rng.integers(0, (height - side) // grid + 1)) * grid
             boxes.append(((float(x), float(y), float(x + side), float(y + side)), name))
     order = {name: index for index, name in enumerate(sample.targets)}
-    return sorted(boxes, key=lambda item: (order[item[1]], item[0]))
+    return sorted(boxes, key=lambda item: order[item[1]])
+
+
+def _shifted(box: XYXY, grid: int, width: int, height: int, rng: np.random.Generator) -> XYXY:
+    """The box moved by one grid step in one or both directions, kept inside the image."""
+    dx, dy = ((-1, 0), (1, 0), (0, -1), (0, 1), (1, 1), (-1, -1), (1, -1), (-1, 1))[int(rng.integers(8))]
+    x = min(max(box[0] + dx * grid, 0.0), width - (box[2] - box[0]))
+    y = min(max(box[1] + dy * grid, 0.0), height - (box[3] - box[1]))
+    return x, y, x + box[2] - box[0], y + box[3] - box[1]

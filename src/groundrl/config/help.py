@@ -1,0 +1,54 @@
+"""`--help`: the words that can be written, and what they change.
+
+Hydra's own help lists every schema group beside the groups that people choose from, and takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from omegaconf import OmegaConf
+
+from groundrl.config.compose import compose_words
+from groundrl.config.repo import groups
+
+HEADER = """\
+GroundRL: reinforcement learning of vision-language models that must ground what they say.
+
+  python train.py                                       tiny model, synthetic shapes, minutes on a CPU
+  python train.py reward=odlength model=qwen7b          an open-vocabulary detection run
+  python train.py -m reward=ap50,ap,odlength seed=0,1,2 one run per combination
+  python train.py resume=RUN_DIR                        go on with an interrupted run
+  python train.py debug=plan model=qwen7b               parameters and memory, without weights"""
+
+FOOTER = """\
+--cfg job --resolve prints the settings with all references filled in (make show OVERRIDES="...").
+Other flags: -m (sweep), --info, --hydra-help."""
+
+WIDTH = 20
+
+
+def help_text(words: Sequence[str]) -> str:
+    """Groups with the option that is chosen now marked, and the settings they lead to. Raises Hydra's
+    errors and ConfigError on words that do not compose."""
+    cfg = compose_words(words, with_hydra=True)
+    chosen = {str(group): str(option) for group, option in cfg.hydra.runtime.choices.items()}
+    settings = OmegaConf.to_yaml(OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"]))
+    listed = [f"  {group:<{WIDTH}} {_options(group, chosen.get(group))}" for group in groups()]
+    return "\n".join(
+        [
+            HEADER,
+            "",
+            "Groups, chosen with GROUP=OPTION (* is chosen now):",
+            *listed,
+            "",
+            "Settings, changed with KEY=VALUE:",
+            *(f"  {line}" for line in settings.splitlines()),
+            "",
+            FOOTER,
+        ]
+    )
+
+
+def _options(group: str, chosen: str | None) -> str:
+    return ", ".join(f"{name}*" if name == chosen else name for name in groups()[group])

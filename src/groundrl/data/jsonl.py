@@ -1,0 +1,183 @@
+"""`dataset=jsonl`: a user's own data without Python, one JSON object a line.
+
+    {"image": "a.jpg", "question": "the red car", "boxes": [[10, 20, 110, 90]]}
+    {"image": "b.jpg", "targets": ["car", "dog"], "boxes": [{"bbox_2d": [1, 2, 30, 40], "label": "dog"}]}
+
+Boxes are xyxy in pixels of the original image. rec rows have `question` and one or more boxes; ovd rows have
+`targets` and labelled boxes (none: the truth is None). Every row is checked when the data is opened; images
+are opened when their sample is asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from groundrl.config.registry import register
+from groundrl.data.base import DatasetConfig, Split
+from groundrl.data.images import open_image
+from groundrl.errors import ConfigError, DataError
+from groundrl.geometry.labels import normalise_label
+from groundrl.types import LabeledBox, Sample, Task, Truth
+
+
+@register("dataset", "jsonl")
+@dataclass(kw_only=True, slots=True)
+class JsonlConfig(DatasetConfig):
+    """Rows of one file.
+
+    path            the .jsonl file, UTF-8
+    images          folder that image paths are relative to (null: the file's own)
+    task            rec or ovd
+    heldout_every   about one row in so many is held out, chosen by a digest of its content, so that the
+                    split does not change when rows are added or moved
+    """
+
+    path: str = "???"
+    images: str | None = None
+    task: Task = Task.REC
+    heldout_every: int = 10
+
+    def __post_init__(self) -> None:
+        DatasetConfig.__post_init__(self)
+        if self.task not in (Task.REC, Task.OVD):
+            raise ConfigError("task", "jsonl rows are rec or ovd", got=str(self.task), todo="use one of them")
+        if self.heldout_every < 2:
+            raise ConfigError("heldout_every", "must be >= 2", got=self.heldout_every, todo="e.g. 10")
+
+    def build(self, split: Split) -> Jsonl:
+        return Jsonl(self, split)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    number: int
+    image: str
+    question: str
+    targets: tuple[str, ...]
+    boxes: tuple[LabeledBox, ...]
+
+
+class Jsonl:
+    """The rows of one split, in file order."""
+
+    def __init__(self, config: JsonlConfig, split: Split) -> None:
+        self.config = config
+        self.split = split
+        self.file = Path(config.path)
+        self.root = Path(config.images) if config.images else self.file.parent
+        self._digest = hashlib.sha256()
+        rows = self._read()
+        if split is Split.TRAIN and config.train_size is not None:
+            rows = rows[: config.train_size]
+        if not rows:
+            raise DataError(self.file, f"has no rows for the {split} split", todo="add rows")
+        self._rows = rows
+        self.size: int | None = len(rows)
+
+    def tasks(self) -> frozenset[Task]:
+        return frozenset({self.config.task})
+
+    def fingerprint(self) -> str:
+        return self._digest.hexdigest()[:16]
+
+    def sample(self, index: int) -> Sample:
+        row = self._rows[index]
+        image = open_image(row.image, self.root, file=self.file, row=row.number)
+        width, height = image.size
+        for box in row.boxes:
+            x1, y1, x2, y2 = box.xyxy
+            if not (0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height):
+                raise DataError(
+                    self.file,
+                    f"box {list(box.xyxy)} lies outside its {width} x {height} image",
+                    row=row.number,
+                    todo="boxes are xyxy in pixels of the upright image",
+                )
+        return Sample(
+            id=f"{self.file.name}:{row.number}",
+            task=self.config.task,
+            images=(image,),
+            truth=Truth(boxes=row.boxes),
+            question=row.question,
+            targets=row.targets,
+            split=str(self.split),
+            source=str(self.file.name),
+        )
+
+    def _read(self) -> list[_Row]:
+        rows: list[_Row] = []
+        self._digest.update(f"{self.split}{self.config.heldout_every}{self.config.train_size}".encode())
+        try:
+            with self.file.open(encoding="utf-8") as stream:
+                for number, line in enumerate(stream, start=1):
+                    if not line.strip():
+                        continue
+                    self._digest.update(line.encode())
+                    row = self._row(line, number)
+                    first = int.from_bytes(hashlib.sha256(line.strip().encode()).digest()[:4], "big")
+                    held = first % self.config.heldout_every == 0
+                    if held == (self.split is Split.HELDOUT):
+                        rows.append(row)
+        except FileNotFoundError:
+            raise ConfigError(
+                "dataset.path", "no such file", got=str(self.file), todo="give the .jsonl file"
+            ) from None
+        except UnicodeDecodeError as error:
+            raise DataError(self.file, f"is not UTF-8 ({error.reason})", todo="convert it to UTF-8") from None
+        return rows
+
+    def _row(self, line: str, number: int) -> _Row:
+        def bad(problem: str, todo: str = "see docs/howto/data.md") -> DataError:
+            return DataError(self.file, problem, row=number, todo=todo)
+
+        try:
+            entry: Any = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise bad(f"is not JSON ({error})", "one object a line") from None
+        if not isinstance(entry, dict):
+            raise bad(f"is a {type(entry).__name__}, not an object")
+        unknown = sorted(set(entry) - {"image", "question", "targets", "boxes", "id"})
+        if unknown:
+            raise bad(f"unknown key {unknown[0]!r}", "keys are image, question, targets, boxes, id")
+        image, boxes = entry.get("image"), entry.get("boxes")
+        if not isinstance(image, str) or not image:
+            raise bad("`image` must be a path")
+        if not isinstance(boxes, list):
+            raise bad("`boxes` must be a list (empty when nothing is there)")
+        parsed = tuple(self._box(box, number) for box in boxes)
+        if self.config.task is Task.REC:
+            question = entry.get("question")
+            if not isinstance(question, str) or not question.strip():
+                raise bad("`question` must be a text that describes one object")
+            if not parsed:
+                raise bad("`boxes` is empty, but a referring expression has its object")
+            return _Row(number=number, image=image, question=question, targets=(), boxes=parsed)
+        targets = entry.get("targets")
+        if not isinstance(targets, list) or not targets or not all(isinstance(t, str) for t in targets):
+            raise bad("`targets` must be a list of category names")
+        known = {normalise_label(target) for target in targets}
+        for box in parsed:
+            if normalise_label(box.label) not in known:
+                raise bad(f"label {box.label!r} is not among the targets", "add it to `targets`")
+        return _Row(number=number, image=image, question="", targets=tuple(targets), boxes=parsed)
+
+    def _box(self, value: Any, number: int) -> LabeledBox:
+        raw, label = (value.get("bbox_2d"), value.get("label", "")) if isinstance(value, dict) else (value, "")
+        good = (
+            isinstance(raw, list)
+            and len(raw) == 4
+            and all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in raw)
+        )
+        if not good or not isinstance(label, str) or not (raw[0] < raw[2] and raw[1] < raw[3]):
+            raise DataError(
+                self.file,
+                f"box {value!r} is not [x1, y1, x2, y2] with x1 < x2 and y1 < y2",
+                row=number,
+                todo='write a list, or {"bbox_2d": [...], "label": "..."}',
+            )
+        return LabeledBox(xyxy=(float(raw[0]), float(raw[1]), float(raw[2]), float(raw[3])), label=label)

@@ -1,0 +1,197 @@
+"""Rules that hold between groups; each refuses a combination that would be ignored or cannot work.
+
+Nothing here needs weights or torch, so a whole sweep is checked before its first job starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from groundrl.config.invocation import Invocation
+from groundrl.config.words import parted
+from groundrl.data.base import DatasetConfig, SampleSource, Split
+from groundrl.data.shapes import ShapesConfig
+from groundrl.errors import ConfigError
+from groundrl.evaluation.metrics import SampleResult, summarise
+from groundrl.learner.algorithms import EvalOnlyConfig, GRPOConfig
+from groundrl.losses.config import ClipConfig
+from groundrl.parsing.answer import parse_rollout
+from groundrl.rewards.rubric import Rubric
+from groundrl.types import ImageFrame, Rollout, RolloutStatus, Sample, Segment, Task
+
+if TYPE_CHECKING:
+    from groundrl.run_config import RunConfig
+
+
+def check_run(config: RunConfig, invocation: Invocation) -> None:
+    """Raise ConfigError on the first rule that is broken."""
+    if config.resume is not None:
+        _resume(invocation)
+        return
+    for key, why in _ignored(config):
+        for word in invocation.overrides:
+            name, value = parted(word)
+            if name == key or name.startswith((f"{key}.", f"{key}/")):
+                raise ConfigError(name, f"would be ignored: {why}", got=value or None, todo="remove it")
+    if invocation.multirun and config.paths.output_dir is not None:
+        raise ConfigError(
+            "paths.output_dir",
+            "is one folder, and the runs of -m need one each",
+            got=config.paths.output_dir,
+            todo="use paths.root=FOLDER, which names a folder per run",
+        )
+    rubric = at("reward", config.reward.build)
+    source = at("dataset", lambda: config.dataset.build(Split.TRAIN))
+    _tasks(config, rubric, source)
+    _metric(config, rubric)
+
+
+def at(key: str, build: Callable[[], Any]) -> Any:
+    """`build()`, its ConfigError placed under `key` unless it names the full key itself."""
+    try:
+        return build()
+    except ConfigError as error:
+        raise error if error.key.startswith(f"{key}.") else error.at(key) from None
+
+
+def _resume(invocation: Invocation) -> None:
+    others = [word for word in invocation.overrides if parted(word)[0] != "resume"]
+    if others:
+        raise ConfigError(
+            "resume",
+            "a resumed run keeps its own settings, so this word would be ignored",
+            got=others[0],
+            todo="remove it; to go on with other settings start a run with model.init_from=RUN_DIR/best",
+        )
+
+
+def _tasks(config: RunConfig, rubric: Rubric, source: SampleSource) -> None:
+    """Reward, data set and prompt must be about the same task; a term that never applies would be ignored."""
+    tasks = source.tasks()
+    asked = ", ".join(sorted(tasks))
+    if config.task.name not in tasks:
+        raise ConfigError(
+            "task.name",
+            f"the data set's samples are of task {asked}",
+            got=str(config.task.name),
+            todo="choose the task by its reward (reward=iou: rec; reward=ap50, ap or odlength: ovd)",
+        )
+    at("reward", lambda: rubric.check_tasks(tasks))
+    used = {name for task in tasks for name in rubric.covering(task)}
+    for name in rubric.names:
+        if name not in used:
+            raise ConfigError(
+                f"reward.terms.{name}",
+                f"would be ignored: it cannot score samples of task {asked}",
+                todo="choose another reward, or leave out the words that choose task or data set",
+            )
+    config.prompt.build().check_tasks(tasks)
+
+
+def _metric(config: RunConfig, rubric: Rubric) -> None:
+    """`eval.metric` must be one that this run's evaluation will measure."""
+    name, k = config.eval.metric, config.eval.sampled_k
+    prefix, _, leaf = name.partition("/")
+    if prefix not in ("greedy", "sampled") or not leaf:
+        todo = "e.g. greedy/iou"
+        raise ConfigError("eval.metric", "must be greedy/NAME or sampled/NAME", got=name, todo=todo)
+    if prefix == "sampled" and k == 0:
+        problem = "eval.sampled_k is 0, so nothing is sampled"
+        raise ConfigError("eval.metric", problem, got=name, todo="use greedy/NAME")
+    measured = {f"{prefix}/reward/{term}" for term in rubric.names}
+    measured |= set(_measured(config, rubric, k if prefix == "sampled" else 1))
+    if name not in measured:
+        usual = sorted(one for one in measured if "/parse/" not in one and "_missing_" not in one)
+        todo = f"choose one of {', '.join(usual)}"
+        raise ConfigError("eval.metric", "is not measured in this run", got=name, todo=todo)
+
+
+def _measured(config: RunConfig, rubric: Rubric, k: int) -> list[str]:
+    """The names that evaluating one of the samples the best checkpoint is chosen on gives, with k empty
+    answers; one that has boxes if there is one, since some metrics need a true box."""
+    source = config.dataset.build(Split.HELDOUT)
+    count = min(config.eval.samples, config.eval.every_samples, source.size or config.eval.samples)
+    samples = (source.sample(index) for index in range(count))
+    sample = next((one for one in samples if one.truth.boxes), None) or source.sample(0)
+    rollouts = [_silent(sample, index) for index in range(k)]
+    result = SampleResult(
+        sample=sample,
+        rollouts=rollouts,
+        answers=[parse_rollout(rollout, sample) for rollout in rollouts],
+        breakdowns=[rubric.score(rollout, sample) for rollout in rollouts],
+    )
+    prefix = "sampled" if config.eval.metric.startswith("sampled/") else "greedy"
+    return list(summarise([result], prefix=prefix, resamples=0))
+
+
+def _silent(sample: Sample, index: int) -> Rollout:
+    """A rollout that says nothing."""
+    nothing = np.zeros(0, dtype=np.int64)
+    segment = Segment(
+        prompt_ids=nothing,
+        images=(),
+        response_ids=nothing,
+        roles=nothing.astype(np.int8),
+        behaviour_logprobs=nothing.astype(np.float32),
+    )
+    return Rollout(
+        sample_id=sample.id,
+        group=0,
+        index=index,
+        segments=[segment],
+        status=RolloutStatus.FINISHED,
+        text="",
+        frames=tuple(ImageFrame(original=image.size, processed=image.size) for image in sample.images),
+    )
+
+
+def _ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """Settings that the rest of the configuration makes meaningless: (key, why)."""
+    algorithm = config.algorithm
+    if isinstance(algorithm, EvalOnlyConfig):
+        for key in (
+            "dataset.train_size", "eval.every", "eval.every_samples", "checkpoint", "model.lora",
+            "model.references", "model.freeze_vision", "model.freeze_projector",
+            "model.gradient_checkpointing",
+        ):  # fmt: skip
+            yield key, "algorithm=eval_only does not train"
+    if not isinstance(algorithm, GRPOConfig):
+        yield "tracker.gallery_train_every", "only grpo draws training rollouts to show"
+        if config.eval.sampled_k == 0:
+            for key in ("rollout.temperature", "rollout.top_k", "rollout.top_p"):
+                yield key, "only greedy evaluation draws tokens in this run"
+    elif algorithm.num_iterations * algorithm.mini_batches == 1 and isinstance(algorithm.loss, ClipConfig):
+        for key in ("algorithm.loss.clip_low", "algorithm.loss.clip_high"):
+            yield key, "with one update a batch the ratio is 1, so nothing is clipped"
+    if config.model.lora.rank == 0:
+        for key in ("model.lora.alpha", "model.lora.dropout"):
+            yield key, "model.lora.rank is 0, so there are no adapters"
+    else:
+        for key in ("model.freeze_vision", "model.freeze_projector"):
+            yield key, "with model.lora.rank > 0 only the adapters learn"
+    yield from _ignored_data(config.dataset)
+    if "{targets}" not in config.prompt.template:
+        yield "prompt.separator", "the prompt lists no targets"
+    if not config.prompt.suffix:
+        yield "prompt.suffix_place", "prompt.suffix is empty"
+    if config.paths.output_dir is not None:
+        yield "paths.root", "paths.output_dir is the run folder itself"
+    if config.debug.mode.value != "plan":
+        yield "debug.plan_ranks", "only debug=plan reads it"
+        yield "model.architecture", "only debug=plan reads it"
+
+
+def _ignored_data(dataset: DatasetConfig) -> Iterator[tuple[str, str]]:
+    if not isinstance(dataset, ShapesConfig):
+        return
+    if dataset.task is Task.OVD:
+        yield "dataset.styles", "targets of open-vocabulary detection are named by colour and shape"
+    else:
+        for key in ("dataset.negatives", "dataset.none_fraction"):
+            yield key, "a referring expression always has its object"
+    if dataset.objects[1] == 1:
+        for key in ("dataset.difficulty", "dataset.max_overlap"):
+            yield key, "an image holds only one object (dataset.objects)"

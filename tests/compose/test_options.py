@@ -1,0 +1,94 @@
+"""Every option of every group composes, is typed and passes the checks between groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+from groundrl.config.compose import compose_words
+from groundrl.config.entry import typed
+from groundrl.config.registry import is_base
+from groundrl.config.repo import conf_dir, groups
+from groundrl.config.unread import scale_references
+
+OPTIONS = [(group, option) for group, options in groups().items() for option in options]
+DETECTION = "reward=ap"
+COMPANIONS = {
+    "task=ovd": [DETECTION],
+    "prompt=ovd": [DETECTION],
+    "dataset=shapes_ovd": [DETECTION],
+    "model=tiny_ovd": [DETECTION],
+    "dataset=jsonl": ["dataset.path={rows}"],
+    "algorithm/kl=k3": ["model=qwen3b"],
+}
+"""Words that an option needs beside it, where the defaults do not fit."""
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data set of the user's own: enough rows for both splits."""
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("data")
+    Image.new("RGB", (112, 112)).save(folder / "a.png")
+    line = '{{"image": "a.png", "question": "thing {0}", "boxes": [[10, 20, 30, 40]]}}'
+    (folder / "rows.jsonl").write_text("\n".join(line.format(number) for number in range(60)))
+    return folder / "rows.jsonl"
+
+
+def word_of(group: str, option: str) -> str:
+    return f"+reward/term@reward.terms.extra={option}" if group == "reward/term" else f"{group}={option}"
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS, ids=lambda value: value)
+def test_option(group: str, option: str, rows: Path) -> None:
+    word = word_of(group, option)
+    needed = COMPANIONS.get(word, [])
+    if group == "reward/term" and option not in ("iou", "format"):
+        needed = [DETECTION]
+    words = [*(extra.format(rows=rows) for extra in needed), word]
+    cfg = compose_words(words)
+    config, invocation = typed(cfg, words, multirun=False)
+    assert invocation.overrides == tuple(words)
+    assert invocation.experiment == (option if group == "experiment" else None)
+    if group != "experiment":  # presets change other groups and have no node of their own
+        node: Any = config
+        for part in group.replace("reward/term", "reward/terms/extra").split("/"):
+            node = node[part] if isinstance(node, dict) else getattr(node, part)
+        assert not is_base(type(node))
+    assert yaml.safe_load(yaml.safe_dump(invocation.resolved)) == invocation.resolved
+
+
+def test_no_option_is_left_out_and_none_is_nested_too_deep() -> None:
+    files = [path for path in conf_dir().rglob("*.yaml") if path != conf_dir() / "config.yaml"]
+    assert len(OPTIONS) == len(files) > 40
+    assert all(path.suffix == ".yaml" for path in files)
+
+
+@pytest.mark.parametrize("path", sorted(conf_dir().rglob("*.yaml")), ids=lambda path: path.stem)
+def test_options_name_no_python_target_and_no_machine(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert "_target_" not in text
+    assert "://" not in text
+    assert yaml.safe_load(text)
+
+
+def test_each_scale_value_is_taken_up_by_some_run() -> None:
+    """A scale value that no option refers to would be dead: nobody could tell that setting it does nothing."""
+    read: set[str] = set()
+    scale = compose_words([]).scale
+    for words in (["algorithm=grpo"], ["algorithm=sft"], ["reward=ap"], ["reward=ap", "algorithm=sft"]):
+        read |= scale_references(compose_words(words))
+    leaves = set(_leaves(OmegaConf.to_container(scale), "scale"))
+    assert leaves == read
+    assert len(leaves) > 40
+
+
+def _leaves(node: object, prefix: str) -> list[str]:
+    if not isinstance(node, dict):
+        return [prefix]
+    return [leaf for key, value in node.items() for leaf in _leaves(value, f"{prefix}.{key}")]

@@ -1,0 +1,140 @@
+"""Every accepted setting is used: each leaf of each option's Config is read by running code.
+
+Real runs of seconds, and small probes for options that a run here cannot take (no weights, no account).
+Validation, copying and the checks between groups do not count as reading. The values of the `scale` group
+are read by interpolation instead; test_options.py looks for those.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import train
+from tests.cli import make_cli
+from tests.compose.tracing import config_classes, leaves, traced, unused
+
+from groundrl.config.compose import compose_run
+from groundrl.config.registry import load_all, registered
+from groundrl.data.base import Split
+from groundrl.errors import ConfigError, NonFiniteError
+from groundrl.run_config import ScaleConfig, TaskScale
+
+SMALL = ("debug=smoke", "eval.samples=2", "eval.every_samples=1", "eval.resamples=100", "tracker.gallery_samples=1")
+RUNS = (
+    (*SMALL, "reward=odlength", "tracker=tensorboard", "algorithm.num_steps=2", "tracker.gallery_train_every=1"),
+    (*SMALL, "algorithm=sft", "algorithm.num_steps=1", "algorithm.batch_size=2"),
+)
+NOT_TRACED = (ScaleConfig, TaskScale)
+
+
+@pytest.mark.slow
+def test_every_setting_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load_all()
+    wanted = {leaf for leaf in leaves(config_classes(registered())) if leaf[0] not in NOT_TRACED}
+    assert len(wanted) > 70
+    cli = make_cli(monkeypatch, capsys)
+    with traced(wanted) as slots:
+        for number, words in enumerate(RUNS):
+            done = cli(*words, f"paths.root={tmp_path}/{number}", job=train.job, ready=train.ready)
+            assert done.code == 0, done.err
+        _probe_models(monkeypatch)
+        _probe_data(tmp_path)
+        _probe_learner()
+        _probe_trackers(tmp_path, monkeypatch)
+    assert unused(slots) == []
+
+
+def _probe_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adapters and the architecture of a checkpoint that is not here; the scripted engine."""
+    from groundrl.training.plan import plan
+
+    assert "learning" in plan(compose_run(["debug=plan", "model=qwen3b", "model.lora.rank=4"]))
+    engine: Any = compose_run(["rollout/engine=scripted"]).rollout.engine.build(None, None)
+    assert "<answer>" in engine.script(None, 0, 0)
+
+
+def _probe_data(tmp_path: Path) -> None:
+    """A user's own file, read row by row; the AP reward."""
+    from PIL import Image
+
+    Image.new("RGB", (64, 64)).save(tmp_path / "a.png")
+    row = '{{"image": "a.png", "question": "thing {0}", "boxes": [[1, 2, 30, 40]]}}'
+    (tmp_path / "rows.jsonl").write_text("\n".join(row.format(number) for number in range(40)))
+    config = compose_run(["dataset=jsonl", f"dataset.path={tmp_path}/rows.jsonl"])
+    assert config.dataset.build(Split.TRAIN).sample(0).truth.boxes
+    assert compose_run(["reward=ap"]).reward.build().names == ("ap", "format")
+
+
+def _probe_learner() -> None:
+    """The KL weight, and the guard against losses that are not finite."""
+    import torch
+    from tests.tiny import plan
+
+    from groundrl.learner.learner import Learner
+
+    algorithm: Any = compose_run(["algorithm/kl=k3", "algorithm.optim.max_nonfinite=1"]).algorithm
+    assert algorithm.kl.weight() == 0.04
+    unneeded: Any = None
+    learner = Learner(torch.nn.Linear(1, 1), unneeded, unneeded, plan(), algorithm.optim)
+    with pytest.raises(NonFiniteError):
+        learner._skip({"loss": float("nan"), "grad_norm": 0.0, "lr": 0.0})
+
+
+def _probe_trackers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W&B's settings are handed on; no account and no network."""
+    given: dict[str, Any] = {}
+    module = types.ModuleType("groundrl.tracking.wandb_tracker")
+    module.__dict__["WandbTracker"] = lambda *args, **keywords: given.update(keywords)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    compose_run(["tracker=wandb", "tracker.project=p"]).tracker.build_others(tmp_path, "name", {}, None)
+    assert given["project"] == "p"
+
+
+@dataclass(kw_only=True, slots=True)
+class Dead:
+    """One setting that is used, one that is only validated, one that nobody looks at."""
+
+    used: int = 1
+    validated: int = 2
+    forgotten: int = 3
+
+    def __post_init__(self) -> None:
+        if self.validated < 1:
+            raise ConfigError("validated", "must be >= 1", got=self.validated)
+
+    def build(self) -> int:
+        return self.used
+
+
+@dataclass(kw_only=True, slots=True)
+class Child(Dead):
+    """Inherits them and adds one that only a copy reads."""
+
+    copied: int = 4
+
+
+def test_a_dead_setting_is_caught() -> None:
+    from dataclasses import asdict, replace
+
+    wanted = leaves(config_classes([Child]))
+    assert {(kind.__name__, name) for kind, name in wanted} == {
+        ("Dead", "used"),
+        ("Dead", "validated"),
+        ("Dead", "forgotten"),
+        ("Child", "copied"),
+    }
+    with traced(wanted) as slots:
+        config = replace(Child(used=5), validated=7)
+        assert asdict(config) == {"used": 5, "validated": 7, "forgotten": 3, "copied": 4}
+        assert unused(slots) == ["Child.copied", "Dead.forgotten", "Dead.used", "Dead.validated"]
+        assert config.build() == 5
+        assert unused(slots) == ["Child.copied", "Dead.forgotten", "Dead.validated"]
+    assert Child(forgotten=9).forgotten == 9
+    assert not isinstance(Dead.__dict__["used"], type(next(iter(slots.values()))))

@@ -1,0 +1,138 @@
+"""`dataset=jsonl`: rows that are good, rows that are refused, images as they are seen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from groundrl.data.base import Split
+from groundrl.data.jsonl import Jsonl, JsonlConfig
+from groundrl.errors import ConfigError, DataError
+from groundrl.types import Task
+
+
+def write(folder: Path, rows: list[Any]) -> str:
+    file = folder / "rows.jsonl"
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(file)
+
+
+def rec(number: int, **more: Any) -> dict[str, Any]:
+    return {"image": "a.png", "question": f"thing {number}", "boxes": [[1, 2, 30, 20]]} | more
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    Image.new("RGB", (40, 30), (1, 2, 3)).save(tmp_path / "a.png")
+    return tmp_path
+
+
+def both(config: JsonlConfig) -> tuple[list[str], list[str]]:
+    splits = (Jsonl(config, Split.TRAIN), Jsonl(config, Split.HELDOUT))
+    train, held = ([s.sample(i).question for i in range(s.size or 0)] for s in splits)
+    return train, held
+
+
+def test_splits_are_disjoint_complete_and_stable(folder: Path) -> None:
+    rows = [rec(i) for i in range(60)]
+    train, held = both(JsonlConfig(path=write(folder, rows)))
+    assert sorted(train + held) == sorted(row["question"] for row in rows)
+    assert 1 <= len(held) <= 15
+    more, still = both(JsonlConfig(path=write(folder, [rec(99), *reversed(rows)])))
+    assert set(held) <= set(still)
+    assert set(train) <= set(more)
+
+
+def test_sample_has_boxes_labels_and_size(folder: Path) -> None:
+    row = {"image": "a.png", "targets": ["dog", "Cat"],
+           "boxes": [{"bbox_2d": [1.5, 2, 30, 20], "label": "cat"}]}  # fmt: skip
+    config = JsonlConfig(path=write(folder, [row | {"id": i} for i in range(30)]), task=Task.OVD)
+    sample = Jsonl(config, Split.TRAIN).sample(0)
+    assert sample.truth.boxes[0].xyxy == (1.5, 2.0, 30.0, 20.0)
+    assert sample.targets == ("dog", "Cat")
+    assert sample.images[0].size == (40, 30)
+    assert sample.task is Task.OVD
+
+
+@pytest.mark.parametrize(
+    ("row", "task", "problem"),
+    [
+        ('{"image": ', Task.REC, "is not JSON"),
+        ([1], Task.REC, "is a list, not an object"),
+        (rec(0, colour="red"), Task.REC, "unknown key 'colour'"),
+        (rec(0, image=""), Task.REC, "`image` must be a path"),
+        (rec(0, boxes=None), Task.REC, "`boxes` must be a list"),
+        (rec(0, boxes=[]), Task.REC, "has its object"),
+        (rec(0, boxes=[[1, 2, 3]]), Task.REC, "is not [x1, y1, x2, y2]"),
+        (rec(0, boxes=[[30, 2, 1, 20]]), Task.REC, "is not [x1, y1, x2, y2]"),
+        (rec(0, boxes=[[True, 2, 3, 4]]), Task.REC, "is not [x1, y1, x2, y2]"),
+        (rec(0, boxes=[["1", 2, 3, 4]]), Task.REC, "is not [x1, y1, x2, y2]"),
+        ('{"image": "a.png", "question": "x", "boxes": [[NaN, 1, 2, 3]]}', Task.REC, "is not [x1, y1, x2"),
+        (rec(0, question=" "), Task.REC, "`question` must be a text"),
+        (rec(0), Task.OVD, "`targets` must be a list"),
+        ({"image": "a.png", "targets": ["dog"], "boxes": [{"bbox_2d": [1, 2, 3, 4], "label": "cow"}]},
+         Task.OVD, "label 'cow' is not among the targets"),
+    ],
+)  # fmt: skip
+def test_bad_rows_are_named(folder: Path, row: Any, task: Task, problem: str) -> None:
+    good = rec(1) if task is Task.REC else {"image": "a.png", "targets": ["dog"], "boxes": []}
+    path = write(folder, [good, row])
+    with pytest.raises(DataError) as caught:
+        Jsonl(JsonlConfig(path=path, task=task), Split.TRAIN)
+    assert f"{path}, row 2: " in str(caught.value)
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"image": "gone.png"}, "does not exist"),
+        ({"image": "../outside.png"}, "outside the data root"),
+        ({"image": "bad.png"}, "cannot be read"),
+        ({"image": "thin.png"}, "more than 200 to 1"),
+        ({"boxes": [[1, 2, 41, 20]]}, "lies outside its 40 x 30 image"),
+    ],
+)
+def test_bad_images_are_named(folder: Path, change: dict[str, Any], problem: str) -> None:
+    (folder / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\nnot really")
+    Image.new("L", (1, 201)).save(folder / "thin.png")
+    Image.new("L", (4, 4)).save(folder.parent / "outside.png")
+    source = Jsonl(JsonlConfig(path=write(folder, [rec(i, **change) for i in range(30)])), Split.TRAIN)
+    with pytest.raises(DataError, match=problem) as caught:
+        source.sample(0)
+    assert ", row " in str(caught.value)
+
+
+def test_orientation_and_modes(folder: Path) -> None:
+    upright = Image.new("RGB", (40, 30), (200, 0, 0))
+    exif = upright.getexif()
+    exif[0x0112] = 6
+    upright.save(folder / "turned.jpg", exif=exif)
+    Image.new("RGBA", (40, 30), (0, 0, 0, 0)).save(folder / "clear.png")
+    Image.new("I;16", (40, 30), 65535).save(folder / "deep.png")
+    Image.new("P", (40, 30)).save(folder / "palette.png")
+    Image.new("CMYK", (40, 30)).save(folder / "cmyk.jpg")
+    sizes: dict[str, tuple[int, int]] = {}
+    colours: dict[str, Any] = {}
+    for name in ("turned.jpg", "clear.png", "deep.png", "palette.png", "cmyk.jpg"):
+        rows = [rec(i, image=name, boxes=[[0, 0, 20, 20]]) for i in range(30)]
+        image = Jsonl(JsonlConfig(path=write(folder, rows)), Split.TRAIN).sample(0).images[0]
+        assert image.mode == "RGB"
+        sizes[name], colours[name] = image.size, image.getpixel((5, 5))
+    assert sizes["turned.jpg"] == (30, 40)
+    assert colours["clear.png"] == (255, 255, 255)
+    assert colours["deep.png"] == (255, 255, 255)
+
+
+def test_missing_file_and_bad_settings(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"dataset\.path: no such file"):
+        Jsonl(JsonlConfig(path=str(tmp_path / "none.jsonl")), Split.TRAIN)
+    with pytest.raises(ConfigError, match="heldout_every"):
+        JsonlConfig(path="x", heldout_every=1)
+    with pytest.raises(ConfigError, match="task"):
+        JsonlConfig(path="x", task=Task.MCQ)
