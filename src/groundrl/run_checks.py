@@ -31,7 +31,7 @@ def check_run(config: RunConfig, invocation: Invocation) -> None:
     if config.resume is not None:
         _resume(invocation)
         return
-    for key, why in _ignored(config):
+    for key, why in ignored(config):
         for word in invocation.overrides:
             name, value = parted(word)
             if name == key or name.startswith((f"{key}.", f"{key}/")):
@@ -148,7 +148,7 @@ def _silent(sample: Sample, index: int) -> Rollout:
     )
 
 
-def _ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
+def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
     """Settings that the rest of the configuration makes meaningless: (key, why)."""
     algorithm = config.algorithm
     if isinstance(algorithm, EvalOnlyConfig):

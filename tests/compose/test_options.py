@@ -16,6 +16,8 @@ from groundrl.config.repo import conf_dir, groups
 from groundrl.config.unread import scale_references
 
 OPTIONS = [(group, option) for group, options in groups().items() for option in options]
+DEFAULTS = {str(g): str(o) for g, o in compose_words([], with_hydra=True).hydra.runtime.choices.items()}
+OTHERS = [(group, option) for group, option in OPTIONS if DEFAULTS.get(group) != option]
 DETECTION = "reward=ap"
 COMPANIONS = {
     "task=ovd": [DETECTION],
@@ -44,7 +46,14 @@ def word_of(group: str, option: str) -> str:
     return f"+reward/term@reward.terms.extra={option}" if group == "reward/term" else f"{group}={option}"
 
 
-@pytest.mark.parametrize(("group", "option"), OPTIONS, ids=lambda value: value)
+def test_the_default_options_together() -> None:
+    config, invocation = typed(compose_words([]), [], multirun=False)
+    assert invocation.overrides == ()
+    assert {group for group, _ in OPTIONS} - set(DEFAULTS) == {"reward/term"}
+    assert (str(config.task.name), DEFAULTS["task"], DEFAULTS["dataset"]) == ("rec", "rec", "shapes_rec")
+
+
+@pytest.mark.parametrize(("group", "option"), OTHERS, ids=lambda value: value)
 def test_option(group: str, option: str, rows: Path) -> None:
     word = word_of(group, option)
     needed = COMPANIONS.get(word, [])
@@ -78,7 +87,7 @@ def test_options_name_no_python_target_and_no_machine(path: Path) -> None:
 
 
 def test_each_scale_value_is_taken_up_by_some_run() -> None:
-    """A scale value that no option refers to would be dead: nobody could tell that setting it does nothing."""
+    """A scale value that no option refers to would be dead."""
     read: set[str] = set()
     scale = compose_words([]).scale
     for words in (["algorithm=grpo"], ["algorithm=sft"], ["reward=ap"], ["reward=ap", "algorithm=sft"]):

@@ -115,7 +115,7 @@ TINY = {
                 "steps": 120,
                 "lr": 1e-4,
                 "batch": (6, 16),
-                "max_new_tokens": 96,
+                "max_new_tokens": 128,
             },
         ),
         (
@@ -156,7 +156,9 @@ def test_resolved(words: str, expected: dict[str, Any]) -> None:
 
 
 def test_a_word_on_the_command_line_wins_over_the_scale() -> None:
-    config = compose_run(["model=qwen7b", "rollout.temperature=0.5", "scale.rec.lr=2e-6", "algorithm/kl=none"])
+    config = compose_run(
+        ["model=qwen7b", "rollout.temperature=0.5", "scale.rec.lr=2e-6", "algorithm/kl=none"]
+    )
     own = settings(config)
     assert (own["temperature"], own["lr"], own["beta"]) == (0.5, 2e-6, 0.0)
 

@@ -24,9 +24,21 @@ from groundrl.data.base import Split
 from groundrl.errors import ConfigError, NonFiniteError
 from groundrl.run_config import ScaleConfig, TaskScale
 
-SMALL = ("debug=smoke", "eval.samples=2", "eval.every_samples=1", "eval.resamples=100", "tracker.gallery_samples=1")
+SMALL = (
+    "debug=smoke",
+    "eval.samples=2",
+    "eval.every_samples=1",
+    "eval.resamples=100",
+    "tracker.gallery_samples=1",
+)
 RUNS = (
-    (*SMALL, "reward=odlength", "tracker=tensorboard", "algorithm.num_steps=2", "tracker.gallery_train_every=1"),
+    (
+        *SMALL,
+        "reward=odlength",
+        "tracker=tensorboard",
+        "algorithm.num_steps=2",
+        "tracker.gallery_train_every=1",
+    ),
     (*SMALL, "algorithm=sft", "algorithm.num_steps=1", "algorithm.batch_size=2"),
 )
 NOT_TRACED = (ScaleConfig, TaskScale)

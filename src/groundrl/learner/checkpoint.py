@@ -3,7 +3,7 @@
     checkpoints/step-000120/
         model/                  a Hugging Face folder (weights, config, tokenizer, image processor)
         adapter.safetensors     instead of weights in model/, when adapters learn
-        optimizer.safetensors   moments and step counts by parameter name
+        optimizer.safetensors   moments, step counts and float32 masters by parameter name
         rng.safetensors         generator states
         state.json              step, schedule, sampler position, tracker ids, best value
         manifest.json           size and SHA-256 of every other file; written last
@@ -38,6 +38,7 @@ from groundrl.models.load import Policy
 from groundrl.models.lora import adapter_state, has_adapters, merged
 
 MANIFEST = "manifest.json"
+MASTER = "master"
 PREFIX = "step-"
 TEMPORARY = ".writing-"
 RETIRED = ".replaced-"
@@ -193,24 +194,29 @@ def check_manifest(folder: Path) -> str | None:
 
 
 def _optimizer_state(learner: Learner) -> dict[str, Tensor]:
-    names = {id(p): n for n, p in learner.model.named_parameters()}
     out: dict[str, Tensor] = {"updates": torch.tensor(learner.updates)}
-    for parameter, entry in learner.optimizer.state.items():
-        for key, value in entry.items():
-            out[f"{names[id(parameter)]}/{key}"] = torch.as_tensor(value)
+    for name, parameter in learner.master.masters.items():
+        for key, value in learner.optimizer.state.get(parameter, {}).items():
+            out[f"{name}/{key}"] = torch.as_tensor(value)
+    out |= {f"{name}/{MASTER}": value for name, value in learner.master.copies().items()}
     return _plain(out)
 
 
 def _load_optimizer(learner: Learner, tensors: dict[str, Tensor]) -> None:
     learner.updates = int(tensors.pop("updates"))
-    parameters = dict(learner.model.named_parameters())
+    parameters = learner.master.masters
     learner.optimizer.state.clear()
+    masters: dict[str, Tensor] = {}
     for key, value in tensors.items():
         name, _, part = key.rpartition("/")
         if name not in parameters:
-            raise CheckpointError(f"optimizer state names the parameter {name}, which the model has not")
-        # the step count too: the fused optimiser keeps it beside its parameter
-        learner.optimizer.state[parameters[name]][part] = value.to(parameters[name].device)
+            raise CheckpointError(f"optimizer state names the parameter {name}, which is not learned here")
+        if part == MASTER:
+            masters[name] = value
+        else:
+            # the step count too: the fused optimiser keeps it beside its parameter
+            learner.optimizer.state[parameters[name]][part] = value.to(parameters[name].device)
+    learner.master.load(masters)
 
 
 def _rng_state() -> dict[str, Tensor]:

@@ -21,6 +21,7 @@ from groundrl.errors import NonFiniteError
 from groundrl.learner.config import Decay, OptimConfig
 from groundrl.learner.experience import Experience
 from groundrl.learner.logprobs import Scorer
+from groundrl.learner.master import MasterWeights
 from groundrl.learner.objective import Batch, Objective
 from groundrl.losses.config import Normalisation
 from groundrl.losses.normalise import token_weights
@@ -59,7 +60,8 @@ class Learner:
         self.plan = plan
         self.optim = optim
         self.reference = reference
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.master = MasterWeights(model.named_parameters())
+        self.parameters = self.master.parameters
         self.optimizer = torch.optim.AdamW(
             self.parameters,
             lr=plan.lr,
@@ -139,6 +141,7 @@ class Learner:
             batch = self._batch(rows, part[window], weights[window], scores.mask, old, reference)
             value, terms = self.objective(scores, batch)
             value.backward()
+            self.master.take_gradients()
             loss += float(value.detach())
             for name, term in terms.items():
                 known = sums.get(name, 0.0)
@@ -157,6 +160,7 @@ class Learner:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         self.optimizer.step()
+        self.master.write_back()
         return metrics
 
     def _skip(self, metrics: dict[str, float]) -> dict[str, float]:

@@ -122,7 +122,7 @@ def _memory(sizes: Sizes, load: Load) -> list[str]:
         *(_line(item, unit, mark="~") for item in [*learn, *draw]),
         f"  {'total':<22}{total / unit:>10.2f}  always + the larger of learning and drawing",
         _verdict(total, always, learn if _sum(learn) >= _sum(draw) else draw),
-        "~ is an estimate; gradients, moments, master weights are taken as float32 (models/plan_memory.py)",
+        "~ is an estimate; gradients, moments and master weights are float32 (models/plan_memory.py)",
     ]
 
 

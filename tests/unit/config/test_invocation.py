@@ -16,7 +16,9 @@ def invocation(*words: str, **resolved: object) -> Invocation:
 
 
 def test_name_holds_the_axes_sorted_without_what_is_not_one() -> None:
-    name = invocation("seed=3", "reward=ap", "paths.root=/x", "experiment=e", "algorithm.lr=1e-4").folder_name(3)
+    name = invocation(
+        "seed=3", "reward=ap", "paths.root=/x", "experiment=e", "algorithm.lr=1e-4"
+    ).folder_name(3)
     assert re.fullmatch(r"algorithm\.lr=1e-4,reward=ap-s3-[0-9a-f]{8}", name)
     assert invocation("seed=3").folder_name(3).startswith("default-s3-")
 
@@ -34,7 +36,12 @@ def test_other_settings_never_share_a_name() -> None:
 
 @pytest.mark.parametrize(
     "word",
-    [r"model.path=C:\runs\a b", "model.path=/etc/../x", "+reward/term@reward.terms.x=iou", "prompt.suffix='ä\n*?'"],
+    [
+        r"model.path=C:\runs\a b",
+        "model.path=/etc/../x",
+        "+reward/term@reward.terms.x=iou",
+        "prompt.suffix='ä\n*?'",
+    ],
 )
 def test_paths_and_odd_characters_do_not_break_the_name(word: str) -> None:
     name = invocation(word).folder_name(0)

@@ -49,9 +49,9 @@ def test_an_error_names_its_job_and_keeps_its_exit_code() -> None:
     with pytest.raises(GroundRLError) as error, named_job(0, jobs):
         raise ConfigError("seed", "no")
     assert (str(error.value), error.value.exit_code) == ("job 1 of 2 (seed=0): seed: no", 2)
-    with pytest.raises(GroundRLError, match=r"job 1 of 2 \(seed=0\): reward: no such option, got 'apx'"):
-        with named_job(0, jobs):
-            compose_words(["reward=apx"])
+    with pytest.raises(GroundRLError) as error, named_job(0, jobs):
+        compose_words(["reward=apx"])
+    assert str(error.value).startswith("job 1 of 2 (seed=0): reward: no such option, got 'apx'")
     with pytest.raises(ZeroDivisionError), named_job(0, jobs):
         raise ZeroDivisionError
 

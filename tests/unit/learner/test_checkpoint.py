@@ -115,9 +115,19 @@ def test_optimiser_state_stays_with_its_parameter_under_freezing(fresh_policy, t
             assert torch.equal(
                 made.optimizer.state[parameter]["exp_avg"], fresh.optimizer.state[named[name]]["exp_avg"]
             )
-    del fresh.model.model.language_model.layers[2]
-    with pytest.raises(CheckpointError, match=r"layers\.2\..*which the model has not"):
-        checkpoint._load_optimizer(fresh, checkpoint.load_file(folder / "optimizer.safetensors"))
+    del other.model.model.language_model.layers[2]
+    shorter = learner(other.model, other.processor)
+    with pytest.raises(CheckpointError, match=r"layers\.2\..*which is not learned here"):
+        checkpoint._load_optimizer(shorter, checkpoint.load_file(folder / "optimizer.safetensors"))
+
+
+def test_a_checkpoint_from_before_the_first_step_clears_the_moments(loaded_policy, tmp_path) -> None:
+    policy, other = copied(loaded_policy), copied(loaded_policy)
+    folder = Checkpoints(tmp_path, 1).save(0, policy, learner(policy.model, policy.processor), STATE)
+    used = trained(other)
+    load(folder, other, used)
+    assert used.updates == 0
+    assert not any(used.optimizer.state.values())
 
 
 def test_only_plain_files_are_written(saved) -> None:

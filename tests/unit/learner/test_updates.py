@@ -105,7 +105,11 @@ def test_old_log_probs_are_those_before_the_first_update(fresh_policy) -> None:
         ratio = (present - given.old_logprobs).exp()[chosen]
         gap = float((ratio - 1).abs().max())
         assert gap < 1e-5 if number == 0 else gap > 1e-2
-    assert metrics["learner/approx_kl"] > 1e-5
+    # KL(old || present), sampled from old: the mean of e^d - d - 1 with d = present - old
+    moves = [(present - given.old_logprobs)[chosen].double() for present, given in recorder.seen]
+    wanted = np.mean([float((d.exp() - d - 1).mean()) for d in moves])
+    assert metrics["learner/approx_kl"] == pytest.approx(wanted, rel=1e-4)
+    assert wanted > 1e-5
 
 
 def test_one_update_needs_no_old_log_probs(fresh_policy) -> None:

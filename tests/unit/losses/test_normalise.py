@@ -31,6 +31,7 @@ def test_a_rollout_without_tokens_still_counts_as_one() -> None:
     with_empty = weights([4, 0], [0, 1], Normalisation.SEQUENCE_MEAN)
     assert alone == pytest.approx([1 / 4])
     assert with_empty[0] == pytest.approx(1 / 8)
+    assert np.isfinite(with_empty).all()  # inf times an empty selection would be nan
 
 
 def test_long_answers_weigh_more_per_rollout_only_where_they_should() -> None:

@@ -77,6 +77,11 @@ def test_the_largest_number_never_leaves_the_vocabulary() -> None:
     assert all(not (weights[i, : int(t)] > 0).any() for i, t in enumerate(token))
 
 
+def test_a_number_rounded_up_to_one_draws_the_last_word_that_can_be() -> None:
+    assert drawn(torch.tensor([[0.0, 1.0, float("-inf")]]), np.array([1.0])).tolist() == [1]
+    assert drawn(LOGITS, np.array([1.0]), top_k=2).tolist() == [2]
+
+
 @pytest.mark.parametrize(
     ("k", "kept"),
     [(1, {0}), (2, {0, 2}), (3, {0, 2, 4}), (4, {0, 2, 3, 4}), (5, set(range(5))), (9, set(range(5)))],

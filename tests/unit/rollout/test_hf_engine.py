@@ -92,20 +92,20 @@ def test_ends_and_limits(exact_policy, engine) -> None:
             assert len(short.ids) == shortest - 1
 
 
-def test_any_end_token_of_the_processor_ends(exact_policy) -> None:
+def test_any_end_token_of_the_processor_ends(exact_policy, engine) -> None:
+    """The third token of an answer, declared an end token, ends it there."""
+    context = ask(exact_policy.processor, "red circle", [(112, 112)])
+    request = Request(prompt_ids=context.ids, images=context.images, seeds=(0,))
+    greedy = Sampling(temperature=0.0, max_new_tokens=24)
+    whole = engine.generate([request], greedy)[0][0].ids.tolist()
+    assert len(whole) > 3
     processor = Processor(
         exact_policy.processor.tokenizer, exact_policy.processor.image_processor, exact_policy.family
     )
-    stop = int(processor.encode("</think><answer>")[0])
-    processor.eos_ids = processor.eos_ids | {stop}
-    context = ask(processor, "red circle", [(112, 112)])
-    request = Request(prompt_ids=context.ids, images=context.images, seeds=(0,))
-    row = HFEngine(exact_policy.model, processor, max_batch=4).generate(
-        [request], Sampling(temperature=0.0, max_new_tokens=24)
-    )[0]
-    assert row[0].finished
-    assert int(row[0].ids[-1]) == stop
-    assert len(row[0].ids) < 10
+    processor.eos_ids = processor.eos_ids | {whole[2]}
+    cut = HFEngine(exact_policy.model, processor, max_batch=4).generate([request], greedy)[0][0]
+    assert cut.finished
+    assert cut.ids.tolist() == whole[: whole.index(whole[2]) + 1]
 
 
 def test_rows_that_ended_leave_the_batch_without_changing_the_rest(exact_policy, engine, monkeypatch) -> None:

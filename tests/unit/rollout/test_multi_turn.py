@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -226,6 +227,34 @@ def test_a_replaced_last_turn_is_what_rewards_read(tiny_policy) -> None:
     text = tiny_policy.processor.decode([41, 41]) + "no"
     assert [rollout.text for rollout in rollouts] == [text, text]
     assert [rollout.num_student_tokens for rollout in rollouts] == [2, 2]
+
+
+def test_replacing_a_later_turn_keeps_the_earlier_ones(tiny_policy) -> None:
+    class Second(Gate):
+        def on_action(self, episode: Episode) -> Replacement | None:
+            return None if episode.turns == 1 else Gate.on_action(self, episode_at(episode, 1))
+
+    def episode_at(episode: Episode, turns: int) -> Episode:
+        return replace(episode, turns=turns)
+
+    rollouts, _ = collect(tiny_policy, Second(tiny_policy.processor), samples=1)
+    plain, _ = collect(tiny_policy, Verify(tiny_policy.processor), samples=1)
+    injected = [*tiny_policy.processor.encode("no").tolist(), 600]
+    for rollout, other in zip(rollouts, plain, strict=True):
+        (segment,), (whole,) = rollout.segments, other.segments
+        kept = whole.roles.tolist().index(VER) + int((whole.roles == VER).sum()) + 2
+        assert segment.response_ids.tolist() == [*whole.response_ids[:kept].tolist(), *injected]
+        assert segment.roles.tolist() == [*whole.roles[:kept].tolist(), *([INJ] * len(injected))]
+        check_log_probs(rollout)
+
+
+def test_frames_are_those_of_the_samples_own_images(tiny_policy) -> None:
+    sizes = ((112, 112), (100, 60), (56, 140))
+    samples = [replace(sample(n), images=(picture(size, n),)) for n, size in enumerate(sizes)]
+    collector = Collector(Recorded(600), tiny_policy.processor, PromptConfig().build(), SingleTurn())
+    rollouts = collector.collect(samples, 2, SAMPLING, seed=(0,))
+    assert [r.frames[0].original for r in rollouts] == [size for size in sizes for _ in range(2)]
+    assert [r.frames[0].processed for r in rollouts][::2] == [(112, 112), (112, 56), (56, 140)]
 
 
 def test_losses_select_student_tokens_only(tiny_policy) -> None:

@@ -55,7 +55,9 @@ def test_a_run_is_never_written_over(tmp_path: Path) -> None:
     create(paths, WORDS, 3).close()
     before = {name: (tmp_path / "run" / name).read_bytes() for name in files(tmp_path / "run")}
     for attempt in (lambda: create(paths, WORDS, 3), lambda: check_new(paths)):
-        with pytest.raises(RunFolderError, match=r"paths.output_dir: '.*run' already holds a run; go on with it by"):
+        with pytest.raises(
+            RunFolderError, match=r"paths.output_dir: '.*run' already holds a run; go on with it by"
+        ):
             attempt()
     assert {name: (tmp_path / "run" / name).read_bytes() for name in files(tmp_path / "run")} == before
 
@@ -83,12 +85,12 @@ def test_a_place_below_a_file_is_named(tmp_path: Path, key: str) -> None:
 
 
 def test_what_is_no_run_folder_is_said(tmp_path: Path) -> None:
-    with pytest.raises(RunFolderError, match="resume: there is no folder '.*nothing'"):
+    with pytest.raises(RunFolderError, match=r"resume: there is no folder '.*nothing'"):
         check_run_folder(str(tmp_path / "nothing"))
-    with pytest.raises(RunFolderError, match="holds no config.yaml, so it is no run folder"):
+    with pytest.raises(RunFolderError, match=r"holds no config\.yaml, so it is no run folder"):
         check_run_folder(str(tmp_path))
     (tmp_path / "config.yaml").write_text("{}")
-    with pytest.raises(RunFolderError, match="holds no overrides.yaml, so it is no run folder"):
+    with pytest.raises(RunFolderError, match=r"holds no overrides\.yaml, so it is no run folder"):
         check_run_folder(str(tmp_path))
     assert files(tmp_path) == ["config.yaml"]
 
