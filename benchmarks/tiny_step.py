@@ -103,14 +103,13 @@ def build(words: list[str]) -> tuple[Policy, GRPO, Learner, GRPOConfig]:
         sampling=config.rollout.sampling(),
         seed=0,
     )
-    scorer = Scorer(
-        temperature=1.0, banned_ids=policy.processor.banned_ids, pad_id=policy.processor.pad_id
-    )
+    scorer = Scorer(temperature=1.0, banned_ids=policy.processor.banned_ids, pad_id=policy.processor.pad_id)
     plan = Plan(
         num_steps=10_000, lr=1e-6, num_iterations=1, mini_batches=1,
         normalisation=Normalisation.SEQUENCE_MEAN, constant_length=TOKENS,
     )  # fmt: skip
-    learner = Learner(policy.model, scorer, GRPOObjective(clip_low=0.2, clip_high=0.2, beta=0.0), plan, algorithm.optim)
+    objective = GRPOObjective(clip_low=0.2, clip_high=0.2, beta=0.0)
+    learner = Learner(policy.model, scorer, objective, plan, algorithm.optim)
     return policy, method, learner, algorithm
 
 

@@ -1,6 +1,6 @@
 """Draws a contact sheet of a data set: images, truth boxes, and what is asked.
 
-    make data-preview OVERRIDES="dataset=shapes_ovd dataset.difficulty=0.8"
+make data-preview OVERRIDES="dataset=shapes_ovd dataset.difficulty=0.8"
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def draw_cell(sample: Sample) -> Image.Image:
     image = sample.images[0].convert("RGB")
     scale = CELL / max(image.size)
     cell = Image.new("RGB", (CELL, CELL + CAPTION), "white")
-    cell.paste(image.resize((round(image.width * scale), round(image.height * scale)), Image.Resampling.NEAREST))
+    size = (round(image.width * scale), round(image.height * scale))
+    cell.paste(image.resize(size, Image.Resampling.NEAREST))
     pen = ImageDraw.Draw(cell)
     for box in sample.truth.boxes:
         pen.rectangle([value * scale for value in box.xyxy], outline="white", width=3)

@@ -100,7 +100,8 @@ def main() -> int:
         again = [f"resume={folder}"]
         when = kill(first, folder, rng.uniform(0.2, 0.9) * duration, while_writing=number % 2 == 1)
         if number % 3 == 2 and (folder / "config.yaml").exists() and "not:" not in when:
-            when += ", and again " + kill(again, folder, rng.uniform(0.3, 0.7) * duration, while_writing=False)
+            delay = rng.uniform(0.3, 0.7) * duration
+            when += ", and again " + kill(again, folder, delay, while_writing=False)
         landed += not when.startswith("not:")
         if (folder / "config.yaml").exists():
             finish(again)

@@ -92,9 +92,7 @@ def test_best_checkpoint_is_a_hugging_face_folder(finished: tuple[Path, str], tm
     assert "after" not in result["eval"]
 
 
-def test_sigterm_saves_and_the_printed_command_continues(
-    finished: tuple[Path, str], tmp_path: Path
-) -> None:
+def test_sigterm_saves_and_the_printed_command_continues(finished: tuple[Path, str], tmp_path: Path) -> None:
     folder = tmp_path / "stopped"
     command = [sys.executable, str(ROOT / "train.py"), *WORDS, f"paths.output_dir={folder}"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
@@ -143,11 +141,10 @@ def test_two_runs_cannot_share_a_folder(finished: tuple[Path, str], tmp_path: Pa
     assert "Traceback" not in second.stderr
 
 
-def test_full_disk_is_one_line_and_the_run_goes_on_later(
-    finished: tuple[Path, str], tmp_path: Path
-) -> None:
+def test_full_disk_is_one_line_and_the_run_goes_on_later(finished: tuple[Path, str], tmp_path: Path) -> None:
     folder = tmp_path / "full"
-    limited = f"ulimit -f 600; exec {sys.executable} {ROOT / 'train.py'} {' '.join(WORDS)} paths.output_dir={folder}"
+    words = " ".join([*WORDS, f"paths.output_dir={folder}"])
+    limited = f"ulimit -f 600; exec {sys.executable} {ROOT / 'train.py'} {words}"
     done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "cannot write" in done.stderr
@@ -167,7 +164,7 @@ def test_full_disk_is_one_line_and_the_run_goes_on_later(
         ("rollout.temperature=0.7", "rollout.top_k=50", "algorithm.loss.normalisation=CONSTANT"),
         ("tracker=tensorboard", "model.freeze_vision=true"),
     ],
-    ids=lambda words: " ".join(words),
+    ids=" ".join,
 )
 def test_other_words_run_to_the_end(words: tuple[str, ...], tmp_path: Path) -> None:
     done = call("debug=smoke", *words, f"paths.output_dir={tmp_path / 'run'}")

@@ -21,19 +21,20 @@ def open_image(path: str, root: Path, *, file: Path, row: int) -> Image.Image:
     """
     full = (root / path).resolve()
     if not full.is_relative_to(root.resolve()):
-        raise DataError(file, f"image {path} lies outside the data root {root}", row=row, todo="move it inside")
+        raise DataError(file, f"image {path} lies outside the data root {root}", row=row, todo="move it")
     try:
         with Image.open(full) as opened:
             width, height = opened.size
             if width * height > MAX_PIXELS:
-                raise DataError(file, f"image {path} has {width} x {height} pixels", row=row, todo="shrink it")
+                problem = f"image {path} has {width} x {height} pixels"
+                raise DataError(file, problem, row=row, todo="shrink it")
             if max(width, height) > MAX_ASPECT * min(width, height):
-                raise DataError(
-                    file, f"image {path} is {width} x {height}: more than 200 to 1", row=row, todo="crop it"
-                )
+                problem = f"image {path} is {width} x {height}: more than 200 to 1"
+                raise DataError(file, problem, row=row, todo="crop it")
             return _rgb(ImageOps.exif_transpose(opened))
     except FileNotFoundError:
-        raise DataError(file, f"image {path} does not exist below {root}", row=row, todo="copy it there") from None
+        problem = f"image {path} does not exist below {root}"
+        raise DataError(file, problem, row=row, todo="copy it there") from None
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         raise DataError(file, f"image {path} cannot be read ({error})", row=row, todo="replace it") from None
 

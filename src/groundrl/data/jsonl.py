@@ -167,7 +167,9 @@ class Jsonl:
         return _Row(number=number, image=image, question="", targets=tuple(targets), boxes=parsed)
 
     def _box(self, value: Any, number: int) -> LabeledBox:
-        raw, label = (value.get("bbox_2d"), value.get("label", "")) if isinstance(value, dict) else (value, "")
+        named = isinstance(value, dict)
+        raw: Any = value.get("bbox_2d") if named else value
+        label: Any = value.get("label", "") if named else ""
         good = (
             isinstance(raw, list)
             and len(raw) == 4

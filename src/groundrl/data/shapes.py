@@ -142,9 +142,7 @@ class Shapes:
             todo="lower dataset.objects or dataset.size, or allow another dataset.styles",
         )
 
-    def _draw(
-        self, rng: np.random.Generator
-    ) -> tuple[list[SceneObject], str, tuple[str, ...], Truth] | None:
+    def _draw(self, rng: np.random.Generator) -> tuple[list[SceneObject], str, tuple[str, ...], Truth] | None:
         config = self.config
         objects = place_objects(
             rng,
@@ -191,7 +189,7 @@ class Shapes:
 
 def _belongs_to(objects: list[SceneObject], question: str, targets: tuple[str, ...]) -> Split:
     """The split that owns this scene: a digest of what is in it, so no scene can be in both."""
-    content = sorted(f"{item.name}{item.xyxy}" for item in objects) + [question, *sorted(targets)]
+    content = [*sorted(f"{item.name}{item.xyxy}" for item in objects), question, *sorted(targets)]
     first = hashlib.sha256("|".join(content).encode()).digest()[0]
     return Split.HELDOUT if first % HELDOUT_SHARE == 0 else Split.TRAIN
 

@@ -33,7 +33,8 @@ class EvalConfig:
     resamples: int = 1000
 
     def __post_init__(self) -> None:
-        for key, low in (("samples", 1), ("every", 0), ("every_samples", 1), ("batch", 1), ("resamples", 100)):
+        least = {"samples": 1, "every": 0, "every_samples": 1, "batch": 1, "resamples": 100}
+        for key, low in least.items():
             if getattr(self, key) < low:
                 raise ConfigError(key, f"must be >= {low}", got=getattr(self, key), todo="raise it")
         if self.sampled_k < 0:

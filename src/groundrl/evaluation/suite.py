@@ -19,6 +19,7 @@ from groundrl.rewards.rubric import Rubric
 from groundrl.rollout.collect import Collector
 from groundrl.rollout.engines.base import Sampling
 from groundrl.rollout.episode import Context
+from groundrl.tracking.base import Interval
 from groundrl.types import Rollout, Sample
 
 
@@ -35,7 +36,12 @@ class Suite:
     """Evaluates whatever policy the collector draws from."""
 
     def __init__(
-        self, config: EvalConfig, source: SampleSource, collector: Collector, rubric: Rubric, sampling: Sampling
+        self,
+        config: EvalConfig,
+        source: SampleSource,
+        collector: Collector,
+        rubric: Rubric,
+        sampling: Sampling,
     ) -> None:
         self.config = config
         self.source = source
@@ -83,14 +89,13 @@ class Suite:
 
         Raises ConfigError when there is no such metric.
         """
-        prefix, _, name = self.config.metric.partition("/")
+        prefix = "greedy" if self.config.metric.startswith("greedy/") else "sampled"
         results: list[SampleResult] = getattr(evaluation, prefix)[: self.config.every_samples]
-        metrics = summarise(results, prefix=prefix, seed=self.config.seed, resamples=0)  # pyright: ignore[reportArgumentType]
+        metrics = summarise(results, prefix=prefix, seed=self.config.seed, resamples=0)
         if self.config.metric not in metrics:
-            raise ConfigError(
-                "eval.metric", f"is not measured; there are {', '.join(sorted(metrics))}", got=self.config.metric
-            )
-        return metrics[f"{prefix}/{name}"].value
+            known = ", ".join(sorted(metrics))
+            raise ConfigError("eval.metric", f"is not measured; there are {known}", got=self.config.metric)
+        return metrics[self.config.metric].value
 
     def _answers(
         self, samples: Sequence[Sample], k: int, sampling: Sampling, progress: float
@@ -131,9 +136,9 @@ class Suite:
         return dict(sorted(out.items()))
 
 
-def as_json(metrics: Mapping[str, Metric]) -> dict[str, dict[str, float]]:
+def as_json(metrics: Mapping[str, Metric]) -> dict[str, Interval]:
     """Plain numbers for trackers and result files."""
     return {
-        name: {"value": metric.value, "low": metric.low, "high": metric.high}
+        name: Interval(value=metric.value, low=metric.low, high=metric.high)
         for name, metric in metrics.items()
     }

@@ -42,9 +42,7 @@ def from_rollouts(
             continue
         out += [
             Experience(
-                row=Row(
-                    prompt=segment.prompt_ids, images=segment.images, completion=segment.response_ids
-                ),
+                row=Row(prompt=segment.prompt_ids, images=segment.images, completion=segment.response_ids),
                 selected=segment.roles == Role.STUDENT,
                 advantage=float(advantages[number]),
                 behaviour_logprobs=segment.behaviour_logprobs,

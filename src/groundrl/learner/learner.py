@@ -203,9 +203,7 @@ class Learner:
         return Batch(
             selected=chosen,
             weights=torch.tensor(weights, dtype=torch.float32, device=device)[:, None] * chosen,
-            advantages=torch.tensor(
-                [rows[i].advantage for i in part], dtype=torch.float32, device=device
-            ),
+            advantages=torch.tensor([rows[i].advantage for i in part], dtype=torch.float32, device=device),
             behaviour_logprobs=torch.from_numpy(behaviour).to(device),
             old_logprobs=padded(old),
             reference_logprobs=padded(reference),

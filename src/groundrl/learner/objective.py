@@ -57,9 +57,7 @@ class GRPOObjective:
         logprobs = torch.where(batch.selected, scores.logprobs, zero)
         present = logprobs.detach()
         old = present if batch.old_logprobs is None else torch.where(batch.selected, batch.old_logprobs, zero)
-        term = clip_term(
-            logprobs, old, batch.advantages, clip_low=self.clip_low, clip_high=self.clip_high
-        )
+        term = clip_term(logprobs, old, batch.advantages, clip_low=self.clip_low, clip_high=self.clip_high)
         per_token = term.loss
         sums = {
             "clip_low_frac": (term.clipped_low & batch.selected).sum(),

@@ -1,7 +1,7 @@
 """The clipped policy-gradient term, per token (VLM-R1 paper, GRPO objective; PPO, eq. 7).
 
-    ratio = exp(logprob - old_logprob)
-    loss  = -min(ratio * A, clip(ratio, 1 - clip_low, 1 + clip_high) * A)
+ratio = exp(logprob - old_logprob)
+loss  = -min(ratio * A, clip(ratio, 1 - clip_low, 1 + clip_high) * A)
 """
 
 from __future__ import annotations

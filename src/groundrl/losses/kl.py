@@ -1,6 +1,6 @@
 """The k3 estimator of KL(policy || reference), per token (Schulman 2020; DeepSeekMath, eq. 4).
 
-    k3 = exp(reference - policy) - (reference - policy) - 1  >= 0
+k3 = exp(reference - policy) - (reference - policy) - 1  >= 0
 """
 
 from __future__ import annotations

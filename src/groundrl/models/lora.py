@@ -69,6 +69,7 @@ def merged(model: Any) -> dict[str, Tensor]:
     for name, layer in model.named_modules():
         if isinstance(layer, BaseTunerLayer):
             key = f"{name}.weight"
-            delta = layer.get_delta_weight(ADAPTER)  # pyright: ignore[reportCallIssue]
+            tuner: Any = layer
+            delta = tuner.get_delta_weight(ADAPTER)
             weights[key] = weights[key] + delta.to(weights[key].dtype)
     return weights

@@ -60,7 +60,8 @@ def evaluate(parts: Parts, samples: int, note: str = "") -> Evaluation:
     total = parts.config.algorithm.training_steps()
     result = parts.suite.evaluate(samples, progress=state.step / total if total else 0.0)
     parts.tracker.log(state.step, "eval", as_json(result.metrics))
-    parts.display.evaluation(state.step, shown(as_json(result.metrics)), note or f"{len(result.greedy)} samples")
+    note = note or f"{len(result.greedy)} samples"
+    parts.display.evaluation(state.step, shown(as_json(result.metrics)), note)
     show_evaluation(parts.gallery, state.step, result)
     value = parts.suite.best_value(result)
     if value > state.best.value:

@@ -12,7 +12,7 @@ from groundrl.types import Missing, RolloutStatus
 
 
 def rollout_metrics(scored: Sequence[Graded]) -> dict[str, float]:
-    """Rewards and terms, totals per task, lengths, failures by kind; group/reward_std over the whole batch."""
+    """Rewards and terms, totals per task, lengths, failures by kind; group/reward_std is of the batch."""
     rows = list(scored)
     metrics: dict[str, float] = {}
     totals = [entry.breakdown.total for entry in rows]

@@ -41,4 +41,5 @@ def machine(device: Any) -> dict[str, str]:
     import torch
 
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
-    return {"device": str(device), "name": name or platform.machine(), "threads": str(torch.get_num_threads())}
+    threads = str(torch.get_num_threads())
+    return {"device": str(device), "name": name or platform.machine(), "threads": threads}

@@ -64,8 +64,8 @@ def _run_in(folder: RunFolder, config: RunConfig, invocation: Invocation, *, res
         if error.errno not in STORAGE_ERRORS:
             raise
         raise RunFolderError(
-            f"{folder.path}: cannot be written any more ({error.strerror}); what was saved is kept: make room, "
-            f"then go on with resume={folder.path}"
+            f"{folder.path}: cannot be written any more ({error.strerror}); what was saved is kept: make "
+            f"room, then go on with resume={folder.path}"
         ) from None
     finally:
         folder.close()
@@ -79,7 +79,8 @@ def _execute(parts: Parts) -> Outcome:
             train(parts, parts.method, parts.learner)
     except Interrupted:
         _finish(parts, "interrupted", {})
-        parts.display.message(f"interrupted and saved; go on with: python train.py resume={parts.folder.path}")
+        command = f"python train.py resume={parts.folder.path}"
+        parts.display.message(f"interrupted and saved; go on with: {command}")
         return Outcome(code=parts.interrupt.exit_code, folder=parts.folder.path)
     evals: dict[str, Any] = {"before": as_json(before.metrics)}
     if parts.learner is not None:

@@ -71,7 +71,5 @@ def _entries(kind: str, result: SampleResult) -> list[GalleryRollout]:
             rejected=answer.rejected,
             think=answer.think,
         )
-        for rollout, answer, breakdown in zip(
-            result.rollouts, result.answers, result.breakdowns, strict=True
-        )
+        for rollout, answer, breakdown in zip(result.rollouts, result.answers, result.breakdowns, strict=True)
     ]

@@ -48,9 +48,7 @@ CHECKED = 4
 
 
 @contextlib.contextmanager
-def wire(
-    folder: RunFolder, config: RunConfig, invocation: Invocation, *, resumed: bool
-) -> Iterator[Parts]:
+def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resumed: bool) -> Iterator[Parts]:
     """The parts of a run, closed at the end whatever happens."""
     random.seed(config.seed)
     np.random.seed(config.seed)

@@ -16,11 +16,7 @@ def build_config(tokenizer: PreTrainedTokenizerFast) -> Qwen2_5_VLConfig:
     rope_theta is 10: sections hand the lowest frequencies to the width axis, and with 1e6 a 4 x 4 grid of
     image tokens would hardly turn them.
     """
-    ids = {text: int(tokenizer.convert_tokens_to_ids(text)) for text in tokenizer.all_special_tokens}
-    ids |= {
-        text: int(tokenizer.convert_tokens_to_ids(text))
-        for text in ("<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>", "<|im_end|>")
-    }
+    ids = tokenizer.get_vocab()
     text_config = {
         "vocab_size": len(tokenizer),
         "hidden_size": 128,
@@ -33,7 +29,7 @@ def build_config(tokenizer: PreTrainedTokenizerFast) -> Qwen2_5_VLConfig:
         "tie_word_embeddings": True,
         "bos_token_id": None,
         "eos_token_id": ids["<|im_end|>"],
-        "pad_token_id": int(tokenizer.convert_tokens_to_ids("<|endoftext|>")),
+        "pad_token_id": ids["<|endoftext|>"],
     }
     vision_config = {
         "depth": 2,
@@ -62,8 +58,8 @@ def build_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> Qwen2_5_VLForC
     """A freshly initialised float32 model."""
     torch.manual_seed(seed)
     model = Qwen2_5_VLForConditionalGeneration(build_config(tokenizer))
-    model.generation_config.eos_token_id = model.config.text_config.eos_token_id
-    model.generation_config.pad_token_id = model.config.text_config.pad_token_id
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
     return model.float()
 
 

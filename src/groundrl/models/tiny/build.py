@@ -48,27 +48,27 @@ class Step:
 RECIPE: dict[str, tuple[Step, ...]] = {
     "rec": (
         Step(
-            name="rec-clean", words=("reward=iou", "dataset.seed=7"), steps=360, lr=3e-3, muon_lr=2e-2, aux=0.3,
-            faults=CLEAN, first_index=0,
+            name="rec-clean", words=("reward=iou", "dataset.seed=7"), steps=360,
+            lr=3e-3, muon_lr=2e-2, aux=0.3, faults=CLEAN, first_index=0,
         ),
         Step(
-            name="rec-start", words=("reward=iou", "dataset.seed=7"), steps=40, lr=1e-3, muon_lr=3e-3, aux=0.3,
-            faults=Faults(loose=(1.1, 1.6), shift=0.05), first_index=100_000,
+            name="rec-start", words=("reward=iou", "dataset.seed=7"), steps=40,
+            lr=1e-3, muon_lr=3e-3, aux=0.3, faults=Faults(loose=(1.1, 1.6), shift=0.05), first_index=100_000,
         ),
     ),
     "ovd": (
         Step(
-            name="ovd-clean", words=("reward=ap", "dataset.seed=7"), steps=900, lr=3e-3, muon_lr=2e-2, aux=0.3,
-            faults=CLEAN, first_index=0,
+            name="ovd-clean", words=("reward=ap", "dataset.seed=7"), steps=900,
+            lr=3e-3, muon_lr=2e-2, aux=0.3, faults=CLEAN, first_index=0,
         ),
         Step(
-            name="ovd-start", words=("reward=ap", "dataset.seed=7"), steps=200, lr=1e-3, muon_lr=5e-3, aux=0.3,
-            faults=Faults(false=0.25, repeat=0.3), first_index=100_000,
+            name="ovd-start", words=("reward=ap", "dataset.seed=7"), steps=200,
+            lr=1e-3, muon_lr=5e-3, aux=0.3, faults=Faults(false=0.25, repeat=0.3), first_index=100_000,
         ),
     ),
 }  # fmt: skip
-"""A clean parent and the start planted on it, for each task. `words` choose world and prompt: the world's seed
-is not the training runs', so they see other scenes of the same split."""
+"""A clean parent and the start planted on it, for each task. `words` choose world and prompt; the world's
+seed is not that of training runs, which therefore see other scenes of the same split."""
 
 
 def build(out: Path, line: str) -> None:
@@ -78,7 +78,7 @@ def build(out: Path, line: str) -> None:
     image_processor = build_image_processor()
     processor = Processor(tokenizer, image_processor, QWEN25_VL)
     model = build_model(tokenizer, SEED)
-    head = DenseHead(model.config.text_config.hidden_size)
+    head = DenseHead(model.lm_head.in_features)
     record: dict[str, Any] = {
         "parameters": sum(p.numel() for p in model.parameters()),
         "torch": torch.__version__,

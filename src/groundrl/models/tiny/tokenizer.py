@@ -72,7 +72,7 @@ _WORDS = (
     "top left\ntop right\nbottom left\nbottom right\ncentre\nnone found\none found\ntwo found\nthree found",
     " left right top bottom centre found",
 )
-"""Words that the synthetic worlds use at the start of a text and inside it; weighted so that each is one id."""
+"""Words that the worlds use at the start of a text and inside it; weighted so that each is one id."""
 
 _CORPUS = (
     "the red circle, the green square, the blue triangle, yellow, purple, orange",
@@ -131,7 +131,9 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIAL])
     tokenizer.add_tokens([AddedToken(text, special=False, normalized=False) for text in PHRASES])
     if tokenizer.get_vocab_size() != VOCABULARY:
-        raise ValueError(f"tokenizer has {tokenizer.get_vocab_size()} ids, not {VOCABULARY}: corpus too small")
+        raise ValueError(
+            f"tokenizer has {tokenizer.get_vocab_size()} ids, not {VOCABULARY}: corpus too small"
+        )
     wrapped = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         eos_token="<|im_end|>",

@@ -181,4 +181,3 @@ def run_stage(
         for optimiser in optimisers:
             optimiser.step()
         report(step, float(answer.detach()), float(dense.detach()))
-

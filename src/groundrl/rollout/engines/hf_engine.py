@@ -44,7 +44,8 @@ class HFEngine:
         try:
             with torch.no_grad():
                 for chunk in _chunks(requests, self.max_batch):
-                    for (owner, _), completion in zip(chunk, self._run(requests, chunk, sampling), strict=True):
+                    done = self._run(requests, chunk, sampling)
+                    for (owner, _), completion in zip(chunk, done, strict=True):
                         out[owner].append(completion)
         finally:
             self.model.train(was_training)
@@ -157,5 +158,3 @@ def _chunks(requests: Sequence[Request], size: int) -> list[list[tuple[int, int]
             if seeds:
                 pieces.append([])
     return [piece for piece in pieces if piece]
-
-
