@@ -30,9 +30,15 @@ def describe(style: Style, target: SceneObject, objects: list[SceneObject]) -> s
         if sum(item.name == other.name for item in objects) > 1:
             continue
         for relation in _relations(target, other):
-            if all(item.shape != target.shape or relation not in _relations(item, other) for item in others):
+            if not any(item.shape == target.shape and _may_hold(relation, item, other) for item in others):
                 return f"{target.shape} {relation} the {other.name}"
     return None
+
+
+def _may_hold(relation: str, a: SceneObject, b: SceneObject) -> bool:
+    """Whether a reader could take the relation to hold: the order of the centres alone."""
+    dx, dy = a.centre[0] - b.centre[0], a.centre[1] - b.centre[1]
+    return {"left of": dx < 0, "right of": dx > 0, "above": dy < 0, "below": dy > 0}[relation]
 
 
 def _relations(a: SceneObject, b: SceneObject) -> list[str]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw
 
-from groundrl.geometry.boxes import iou
 from groundrl.types import XYXY
 
 COLOURS: dict[str, tuple[int, int, int]] = {
@@ -49,12 +48,13 @@ def place_objects(
     max_overlap: float,
     difficulty: float,
 ) -> list[SceneObject] | None:
-    """`count` objects that overlap at most `max_overlap` (IoU); None when they did not fit."""
+    """`count` objects of which none covers more than `max_overlap` of a smaller one; None when they did
+    not fit."""
     objects: list[SceneObject] = []
     for _ in range(count):
         for _ in range(20):
             xyxy = _random_box(rng, image_size, size, grid)
-            if all(iou(xyxy, other.xyxy) <= max_overlap for other in objects):
+            if all(_covered(xyxy, other.xyxy) <= max_overlap for other in objects):
                 break
         else:
             return None
@@ -68,6 +68,16 @@ def place_objects(
                 shape = other.shape
         objects.append(SceneObject(colour=colour, shape=shape, xyxy=xyxy))
     return objects
+
+
+def _covered(a: XYXY, b: XYXY) -> float:
+    """Intersection as a share of the smaller box."""
+    width = min(a[2], b[2]) - max(a[0], b[0])
+    height = min(a[3], b[3]) - max(a[1], b[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    smaller = min((box[2] - box[0]) * (box[3] - box[1]) for box in (a, b))
+    return width * height / smaller
 
 
 def _random_box(rng: np.random.Generator, image_size: int, size: tuple[int, int], grid: int) -> XYXY:

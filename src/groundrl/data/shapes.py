@@ -1,14 +1,15 @@
 """Synthetic worlds: coloured shapes on grey, unlimited, seeded, with exact boxes (rec and ovd).
 
 Scene i of a world is a function of (seed, split, i) alone. The splits cannot share a scene: a digest of
-the scene's objects and question decides to which split it belongs (1 in 8 is held out), whatever the seed,
-so two worlds that differ only in their seed do not leak into each other's evaluation either.
+the scene's objects decides to which split it belongs (1 in 8 is held out), whatever is asked and whatever
+the seed, so two worlds that differ only in their seed do not leak into each other's evaluation either.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -36,7 +37,7 @@ class ShapesConfig(DatasetConfig):
     grid                 corners lie on multiples of this; coarser coordinates are easier to write
     noise                standard deviation of the pixel noise, in grey levels
     difficulty           chance in [0, 1] that an object copies the colour or the shape of an earlier one
-    max_overlap          largest IoU between two objects
+    max_overlap          largest share of the smaller of two objects that the other may cover
     styles               rec: relative weight of each way to describe the target (word: its shape,
                          attribute: colour and shape, relation: beside another object, negation: the one
                          that is not of a colour)
@@ -52,7 +53,7 @@ class ShapesConfig(DatasetConfig):
     grid: int = 1
     noise: float = 8.0
     difficulty: float = 0.3
-    max_overlap: float = 0.05
+    max_overlap: float = 0.1
     styles: dict[str, float] = field(
         default_factory=lambda: {"word": 0.3, "attribute": 0.7, "relation": 0.0, "negation": 0.0}
     )
@@ -76,18 +77,27 @@ class ShapesConfig(DatasetConfig):
                 got=list(self.size),
                 todo="lower the maximum or raise image_size",
             )
-        if not 1 <= self.grid <= self.size[0]:
-            raise ConfigError("grid", "must lie in [1, size.min]", got=self.grid, todo="use 1 for none")
-        if self.noise < 0:
-            raise ConfigError("noise", "must be >= 0", got=self.noise, todo="use 0 for none")
+        if self.grid < 1 or not any(side % self.grid == 0 for side in range(self.size[0], self.size[1] + 1)):
+            raise ConfigError(
+                "grid",
+                f"no side in {list(self.size)} is a multiple of it",
+                got=self.grid,
+                todo="widen size, or use 1 for none",
+            )
+        if not 0 <= self.noise <= 255:
+            raise ConfigError("noise", "must lie in [0, 255]", got=self.noise, todo="use 0 for none")
         for key in ("difficulty", "max_overlap", "none_fraction"):
             if not 0 <= getattr(self, key) <= 1:
                 raise ConfigError(key, "must lie in [0, 1]", got=getattr(self, key), todo="e.g. 0.3")
         known = [style.value for style in Style]
         for name, weight in self.styles.items():
-            if name not in known or weight < 0:
+            if name not in known:
                 raise ConfigError(
-                    f"styles.{name}", f"must be one of {known} with a weight >= 0", got=weight, todo="rename"
+                    f"styles.{name}", "no such style", got=weight, todo=f"use {', '.join(known)}"
+                )
+            if not 0 <= weight < math.inf:
+                raise ConfigError(
+                    f"styles.{name}", "must be a weight >= 0", got=weight, todo="use 0 for none"
                 )
         if self.task is Task.REC and sum(self.styles.values()) <= 0:
             raise ConfigError("styles", "all weights are 0", got=dict(self.styles), todo="raise one of them")
@@ -108,7 +118,7 @@ class Shapes:
         return frozenset({self.config.task})
 
     def fingerprint(self) -> str:
-        text = json.dumps({"world": "shapes-1", "split": self.split, **asdict(self.config)}, sort_keys=True)
+        text = json.dumps({"world": "shapes-2", "split": self.split, **asdict(self.config)}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def sample(self, index: int) -> Sample:
@@ -122,7 +132,7 @@ class Shapes:
             if drawn is None:
                 continue
             objects, question, targets, truth = drawn
-            if _belongs_to(objects, question, targets) is not self.split:
+            if _belongs_to(objects) is not self.split:
                 continue
             image = render(objects, self.config.image_size, self.config.noise, rng)
             return Sample(
@@ -187,9 +197,9 @@ class Shapes:
         return objects, "", targets, Truth(boxes=boxes)
 
 
-def _belongs_to(objects: list[SceneObject], question: str, targets: tuple[str, ...]) -> Split:
-    """The split that owns this scene: a digest of what is in it, so no scene can be in both."""
-    content = [*sorted(f"{item.name}{item.xyxy}" for item in objects), question, *sorted(targets)]
+def _belongs_to(objects: list[SceneObject]) -> Split:
+    """The split that owns this scene: a digest of its objects, whatever is asked about them."""
+    content = sorted(f"{item.name}{item.xyxy}" for item in objects)
     first = hashlib.sha256("|".join(content).encode()).digest()[0]
     return Split.HELDOUT if first % HELDOUT_SHARE == 0 else Split.TRAIN
 

@@ -107,7 +107,8 @@ class Suite:
                 piece,
                 k,
                 sampling,
-                seed=(self.config.seed, start),
+                seed=(self.config.seed,),
+                first=start,
                 contexts=self._contexts[start : start + len(piece)],
             )
             out += [

@@ -40,17 +40,21 @@ class Collector:
         *,
         seed: Sequence[int],
         contexts: Sequence[Context] | None = None,
+        first: int = 0,
     ) -> list[Rollout]:
         """`per_sample` rollouts of each sample, those of one sample side by side.
 
         seed: numbers that name this call (run seed, step, ...); a completion's own seed is derived from
         them and its place. contexts: what `contexts(samples)` returned, to save preparing them again.
+        first: place of the first sample, when a longer list is collected in pieces.
         """
         contexts = contexts if contexts is not None else self.contexts(samples)
         episodes: list[Episode] = []
         for group, (sample, context) in enumerate(zip(samples, contexts, strict=True)):
             for index in range(per_sample):
-                own = int(np.random.SeedSequence([*seed, group, index]).generate_state(1, np.uint64)[0])
+                own = int(
+                    np.random.SeedSequence([*seed, first + group, index]).generate_state(1, np.uint64)[0]
+                )
                 episode = Episode(sample=sample, group=group, index=index, seed=own, context=context)
                 episode.begin_segment(context)
                 episodes.append(episode)

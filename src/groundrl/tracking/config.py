@@ -50,10 +50,10 @@ class TrackerConfig:
     ) -> Tracker:
         """The run's tracker.
 
-        `resume_state` is an earlier `state()`; metrics of steps after its "step" are dropped (-1 drops all).
+        `resume_state` is an earlier `state()`, with the run's last step as "final_step"; metrics of steps after its "step" are dropped (-1 drops all).
         None starts a new record and raises `RunFolderError` if the folder has one.
         """
-        record = JsonlTracker(run_dir, after=_last_step(resume_state))
+        record = JsonlTracker(run_dir, after=_last_step(resume_state), final=_final_step(resume_state))
         others = self.build_others(run_dir, run_name, config_dict, resume_state)
         return RunTracker(record, others)
 
@@ -64,6 +64,7 @@ class TrackerConfig:
             samples=self.gallery_samples,
             train_every=self.gallery_train_every,
             after=_last_step(resume_state),
+            final=_final_step(resume_state),
         )
 
     def build_others(
@@ -135,6 +136,10 @@ class TensorboardConfig(TrackerConfig):
         from groundrl.tracking.tensorboard_tracker import TensorboardTracker
 
         return {"tensorboard": TensorboardTracker(run_dir, after=_last_step(resume_state))}
+
+
+def _final_step(resume_state: Mapping[str, Any] | None) -> int | None:
+    return (resume_state or {}).get("final_step")
 
 
 def _last_step(resume_state: Mapping[str, Any] | None) -> int | None:

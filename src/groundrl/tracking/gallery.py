@@ -42,17 +42,25 @@ class Gallery:
 
     `samples` is how many held-out samples are followed through all evaluations (the first ones offered);
     every `train_every`-th step one training group is kept, 0 for none. `after` is the last step to keep of
-    an earlier part of the same run.
+    an earlier part of the same run, `final` the run's last step (`JsonLines.truncate_after`).
     """
 
-    def __init__(self, run_dir: Path, *, samples: int, train_every: int, after: int | None = None) -> None:
+    def __init__(
+        self,
+        run_dir: Path,
+        *,
+        samples: int,
+        train_every: int,
+        after: int | None = None,
+        final: int | None = None,
+    ) -> None:
         self._run_dir = run_dir
         self._samples = samples
         self._train_every = train_every
         self._lines = JsonLines(run_dir / FILE_NAME)
         self._followed: list[str] = []
         if after is not None:
-            self._lines.truncate_after(after)
+            self._lines.truncate_after(after, final=final)
             for record in read_lines(self._lines.path).records:
                 if record.get("phase") == EVAL:
                     self.follows(str(record.get("sample_id")))

@@ -16,26 +16,22 @@ class JsonlTracker:
     """Appends `{"step", "kind", "metrics"}` lines to `metrics.jsonl`.
 
     `after` is the last step to keep of an earlier part of the same run; None starts a new record and
-    refuses a folder that has one already.
+    refuses a folder that has one already. `final` is the run's last step (`JsonLines.truncate_after`).
     """
 
-    def __init__(self, run_dir: Path, *, after: int | None = None) -> None:
+    def __init__(self, run_dir: Path, *, after: int | None = None, final: int | None = None) -> None:
         path = run_dir / FILE_NAME
         if after is None and path.exists() and path.stat().st_size:
             raise RunFolderError(f"{path}: already holds a run; resume it or choose a new folder")
         self._lines = JsonLines(path)
         self._step = -1
         if after is not None:
-            self.truncate_after(after)
+            self._lines.truncate_after(after, final=final)
             self._step = after
 
     def log(self, step: int, kind: str, metrics: Metrics) -> None:
         self._lines.append({"step": step, "kind": kind, "metrics": metrics})
         self._step = max(self._step, step)
-
-    def truncate_after(self, step: int) -> int:
-        """Drop lines of later steps and a half-written last line; returns how many went."""
-        return self._lines.truncate_after(step)
 
     def state(self) -> dict[str, Any]:
         """`step` is the last step logged, -1 before the first."""

@@ -75,8 +75,11 @@ class JsonLines:
     def append(self, record: Mapping[str, Any]) -> None:
         self._file.write((to_json(record) + "\n").encode())
 
-    def truncate_after(self, step: int) -> int:
+    def truncate_after(self, step: int, *, final: int | None = None) -> int:
         """Drop the lines whose "step" is greater than `step` and a half-written last line.
+
+        final: the run's last step; evaluations at it go too. They come after the last checkpoint, so a
+        resumed run makes them again.
 
         Everything else stays as it is, unreadable lines in the middle included. The file is replaced in one
         move: a kill leaves either the old or the new one. Returns the number of lines dropped.
@@ -88,10 +91,10 @@ class JsonLines:
             last = None
             for line in source:
                 if last is not None:
-                    dropped += _copy_line(last, target, step=step, is_last=False)
+                    dropped += _copy_line(last, target, step=step, final=final, is_last=False)
                 last = line
             if last is not None:
-                dropped += _copy_line(last, target, step=step, is_last=True)
+                dropped += _copy_line(last, target, step=step, final=final, is_last=True)
             target.flush()
             os.fsync(target.fileno())
         temporary.replace(self.path)
@@ -127,14 +130,16 @@ def read_lines(path: Path) -> LinesRead:
     return LinesRead(records=records, unreadable=unreadable)
 
 
-def _copy_line(line: bytes, target: Any, *, step: int, is_last: bool) -> int:
+def _copy_line(line: bytes, target: Any, *, step: int, final: int | None, is_last: bool) -> int:
     """Write `line` unless it goes; returns 1 if it was dropped."""
     record = _parse(line)
     if record is None:
         goes = is_last
     else:
         line_step = record.get("step")
-        goes = isinstance(line_step, int | float) and line_step > step
+        evaluated = "eval" in (record.get("kind"), record.get("phase"))
+        limit = step if final is None or not evaluated else min(step, final - 1)
+        goes = isinstance(line_step, int | float) and line_step > limit
     if goes:
         return 1
     target.write(line if line.endswith(b"\n") else line + b"\n")

@@ -68,7 +68,7 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
 
     checkpoints = Checkpoints(folder.checkpoints, config.checkpoint.keep_last)
     checkpoints.clear_unfinished()
-    after = _resume_state(checkpoints) if resumed else None
+    after = _resume_state(checkpoints, config.algorithm.training_steps()) if resumed else None
     learner = _learner(config, policy)
     facts = _facts(config, invocation, folder, policy, source.fingerprint(), heldout.fingerprint())
     tracker = config.tracker.build(
@@ -107,13 +107,13 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
             gallery.close()
 
 
-def _resume_state(checkpoints: Checkpoints) -> dict[str, Any]:
+def _resume_state(checkpoints: Checkpoints, total: int) -> dict[str, Any]:
     """The trackers' state of the newest good checkpoint; a run killed before its first begins again."""
     if not checkpoints.complete():
         return {"step": -1}
     newest = checkpoints.newest_good(lambda text: None)
     saved = json.loads((newest / "state.json").read_text("utf-8"))
-    return {**saved["tracker"], "step": saved["run"]["step"]}
+    return {**saved["tracker"], "step": saved["run"]["step"], "final_step": total}
 
 
 def _method(config: RunConfig, sampler: Sampler, collector: Collector, rubric: Rubric) -> Method | None:

@@ -208,9 +208,6 @@ def test_a_phrase_fits_one_object(style, difficulty) -> None:
     assert wrong == 0
 
 
-@pytest.mark.xfail(
-    reason="uniqueness is judged with the margin: an object slightly to the left counts as not left"
-)
 def test_a_relation_fits_one_object() -> None:
     wrong, read = misread("relation", 400, difficulty=0.8)
     assert read > 300

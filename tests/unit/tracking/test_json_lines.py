@@ -163,3 +163,13 @@ def test_write_json_replaces_the_file(tmp_path: Path) -> None:
     write_json(path, {"a": float("nan")})
     assert json.loads(path.read_text()) == {"a": None}
     assert [entry.name for entry in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_the_final_evaluation_is_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    rows = [{"step": 2, "kind": "eval"}, {"step": 4, "kind": "train"}, {"step": 4, "kind": "eval"},
+            {"step": 4, "phase": "eval"}, {"step": 4, "phase": "train"}]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert JsonLines(path).truncate_after(4, final=4) == 2
+    assert [json.loads(line) for line in path.read_text("utf-8").splitlines()] == [rows[0], rows[1], rows[4]]
+    assert JsonLines(path).truncate_after(2, final=4) == 2
