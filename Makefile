@@ -33,7 +33,7 @@ lint: setup  ## ruff: errors and format
 	$(RUN) -m ruff format --check .
 
 types: setup  ## pyright
-	$(RUN) -m pyright
+	$(RUN) -m pyright --pythonpath $(RUN)
 
 layers: setup  ## import-linter: the one-way flow
 	$(VENV)/bin/lint-imports

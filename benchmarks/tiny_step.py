@@ -106,7 +106,7 @@ def build(words: list[str]) -> tuple[Policy, GRPO, Learner, GRPOConfig]:
     scorer = Scorer(temperature=1.0, banned_ids=policy.processor.banned_ids, pad_id=policy.processor.pad_id)
     plan = Plan(
         num_steps=10_000, lr=1e-6, num_iterations=1, mini_batches=1,
-        normalisation=Normalisation.SEQUENCE_MEAN, constant_length=TOKENS,
+        normalisation=Normalisation.sequence_mean, constant_length=TOKENS,
     )  # fmt: skip
     objective = GRPOObjective(clip_low=0.2, clip_high=0.2, beta=0.0)
     learner = Learner(policy.model, scorer, objective, plan, algorithm.optim)

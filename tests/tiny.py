@@ -90,7 +90,7 @@ def plan(**changes: Any) -> Plan:
         "lr": 1e-3,
         "num_iterations": 1,
         "mini_batches": 1,
-        "normalisation": Normalisation.SEQUENCE_MEAN,
+        "normalisation": Normalisation.sequence_mean,
         "constant_length": 8,
     }
     return Plan(**values | changes)

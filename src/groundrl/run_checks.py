@@ -187,7 +187,7 @@ def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
 def _ignored_data(dataset: DatasetConfig) -> Iterator[tuple[str, str]]:
     if not isinstance(dataset, ShapesConfig):
         return
-    if dataset.task is Task.OVD:
+    if dataset.task is Task.ovd:
         yield "dataset.styles", "targets of open-vocabulary detection are named by colour and shape"
     else:
         for key in ("dataset.negatives", "dataset.none_fraction"):

@@ -24,7 +24,7 @@ from groundrl.types import Task
 class TaskConfig:
     """The task that the chosen reward declares; data set, prompt and scale values follow it."""
 
-    name: Task = Task.REC
+    name: Task = Task.rec
 
 
 @dataclass(kw_only=True, slots=True)
@@ -53,8 +53,8 @@ class TaskScale:
 class ScaleConfig:
     """One scale. `threads`: CPU threads of the process (null: leave the libraries' choice)."""
 
-    precision: Precision = Precision.BFLOAT16
-    attention: Attention = Attention.FLASH2
+    precision: Precision = Precision.bfloat16
+    attention: Attention = Attention.flash_attention_2
     max_pixels: int = 12845056
     gradient_checkpointing: bool = True
     micro_batch: int = 4
@@ -98,8 +98,8 @@ class PathsConfig:
 class DebugMode(StrEnum):
     """none: run. plan: build the architecture without weights, print names and memory, and stop."""
 
-    NONE = "none"
-    PLAN = "plan"
+    none = "none"
+    plan = "plan"
 
 
 @register("debug", "mode")
@@ -107,7 +107,7 @@ class DebugMode(StrEnum):
 class DebugConfig:
     """mode as above; plan_ranks: processes that `plan` shards over."""
 
-    mode: DebugMode = DebugMode.NONE
+    mode: DebugMode = DebugMode.none
     plan_ranks: int = 8
 
     def __post_init__(self) -> None:

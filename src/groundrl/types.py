@@ -27,13 +27,13 @@ XYXY = tuple[float, float, float, float]
 class Task(StrEnum):
     """What a sample asks for; routes it to prompts, parsers, reward terms and metrics."""
 
-    REC = "rec"
-    OVD = "ovd"
-    REGION_LABEL = "region_label"
-    MCQ = "mcq"
-    NUMERIC = "numeric"
-    YES_NO = "yes_no"
-    TEXT = "text"
+    rec = "rec"
+    ovd = "ovd"
+    region_label = "region_label"
+    mcq = "mcq"
+    numeric = "numeric"
+    yes_no = "yes_no"
+    text = "text"
 
 
 class CoordinateSpace(StrEnum):

@@ -100,7 +100,7 @@ class Settings:
     low: float = 0.2
     high: float = 0.28
     beta: float = 0.0
-    mode: Normalisation = Normalisation.SEQUENCE_MEAN
+    mode: Normalisation = Normalisation.sequence_mean
     constant: int = 8
 
 
@@ -128,9 +128,9 @@ def reference_loss(
             value = plain if float(plain.detach()) <= cut else torch.tensor(cut)
             gap = logp(ref, i, t, token).detach() - now
             value = value - s.beta * (torch.exp(gap) - gap - 1)
-            if s.mode is Normalisation.SEQUENCE_MEAN:
+            if s.mode is Normalisation.sequence_mean:
                 value = value / tokens[row.rollout] / len(owners)
-            elif s.mode is Normalisation.TOKEN_MEAN:
+            elif s.mode is Normalisation.token_mean:
                 value = value / sum(tokens.values())
             else:
                 value = value / s.constant / len(owners)
@@ -143,7 +143,7 @@ def objective_of(s: Settings) -> GRPOObjective:
 
 
 def table_learner(model: Table, s: Settings, reference: Table | None = None, **changes) -> Learner:
-    optim = changes.pop("optim", OptimConfig(decay=Decay.CONSTANT, max_grad_norm=1e9))
+    optim = changes.pop("optim", OptimConfig(decay=Decay.constant, max_grad_norm=1e9))
     return Learner(
         model,
         score_table,
@@ -161,7 +161,7 @@ def test_first_update_matches_the_reference(mode: Normalisation, beta: float, mi
     s = Settings(beta=beta, mode=mode)
     model, ref = Table(0), Table(1)
     batch = rows()
-    optim = OptimConfig(decay=Decay.CONSTANT, max_grad_norm=1e9, micro_batch=micro)
+    optim = OptimConfig(decay=Decay.constant, max_grad_norm=1e9, micro_batch=micro)
     metrics = table_learner(model, s, ref if beta else None, lr=0.0, optim=optim).step(batch)
 
     expected = Table(0)
@@ -278,7 +278,7 @@ def test_supervised_loss_is_the_mean_over_all_target_tokens() -> None:
     for row in batch:
         row.selected[:] = True
     model = Table(0)
-    made = table_learner(model, Settings(mode=Normalisation.TOKEN_MEAN), lr=0.0)
+    made = table_learner(model, Settings(mode=Normalisation.token_mean), lr=0.0)
     made.objective = SFTObjective()
     metrics = made.step(batch)
     other = Table(0)
@@ -329,9 +329,9 @@ def test_by_hand_one_group_of_two() -> None:
         for number, length in enumerate((1, 2))
     ]
     wanted = {
-        Normalisation.SEQUENCE_MEAN: (0.0, 1 / 2, 1 / 4),
-        Normalisation.TOKEN_MEAN: (0.23566893, 1 / 3, 1 / 3),
-        Normalisation.CONSTANT: (0.35350340 / 8, 1 / 16, 1 / 16),
+        Normalisation.sequence_mean: (0.0, 1 / 2, 1 / 4),
+        Normalisation.token_mean: (0.23566893, 1 / 3, 1 / 3),
+        Normalisation.constant: (0.35350340 / 8, 1 / 16, 1 / 16),
     }
     for mode, (loss, first, second) in wanted.items():
         model = Two()

@@ -17,12 +17,12 @@ CAT, DOG = ([0, 0, 100, 100], "cat"), ([200, 200, 300, 300], "dog")
 FAR = [400, 400, 450, 450]
 FRAME = ImageFrame(original=(640, 480), processed=(640, 480))
 TERMS = {"od_ap": ApConfig(), "od_ap50": Ap50Config(), "odLength": OdLengthConfig()}
-RUBRIC = RubricConfig(terms=TERMS, task=Task.OVD).build()
+RUBRIC = RubricConfig(terms=TERMS, task=Task.ovd).build()
 
 
 def values(text, *truth) -> tuple[float, ...]:
     boxes = tuple(LabeledBox(xyxy=tuple(xyxy), label=label) for xyxy, label in truth)
-    sample = Sample(id="s", task=Task.OVD, images=(), truth=Truth(boxes=boxes))
+    sample = Sample(id="s", task=Task.ovd, images=(), truth=Truth(boxes=boxes))
     rollout = Rollout(
         sample_id="s",
         group=0,

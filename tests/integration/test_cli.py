@@ -56,10 +56,10 @@ def test_missing_weights_on_a_machine_without_a_gpu(cli: Cli) -> None:
     if torch.cuda.is_available():
         pytest.skip("this machine has a CUDA device")
     assert "(this machine also has no CUDA device)" in cli("model=qwen7b", job=start).error
-    assert cli("model.device=CUDA", job=start).error == (
+    assert cli("model.device=cuda", job=start).error == (
         "model.device: no CUDA device was found, got 'cuda'; use model.device=cpu"
     )
-    assert cli("model.attention=FLASH2", job=start).error.startswith(
+    assert cli("model.attention=flash_attention_2", job=start).error.startswith(
         "model.attention: flash attention needs a CUDA device"
     )
 

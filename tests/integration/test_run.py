@@ -161,7 +161,7 @@ def test_full_disk_is_one_line_and_the_run_goes_on_later(finished: tuple[Path, s
         ("reward=ap", "algorithm/kl=k3", "algorithm.num_iterations=2", "algorithm.mini_batches=2"),
         ("algorithm=sft",),
         ("model.lora.rank=4", "model.lora.alpha=8", "algorithm/kl=k3"),
-        ("rollout.temperature=0.7", "rollout.top_k=50", "algorithm.loss.normalisation=CONSTANT"),
+        ("rollout.temperature=0.7", "rollout.top_k=50", "algorithm.loss.normalisation=constant"),
         ("tracker=tensorboard", "model.freeze_vision=true"),
     ],
     ids=" ".join,

@@ -39,12 +39,12 @@ class JsonlConfig(DatasetConfig):
 
     path: str = "???"
     images: str | None = None
-    task: Task = Task.REC
+    task: Task = Task.rec
     heldout_every: int = 10
 
     def __post_init__(self) -> None:
         DatasetConfig.__post_init__(self)
-        if self.task not in (Task.REC, Task.OVD):
+        if self.task not in (Task.rec, Task.ovd):
             raise ConfigError("task", "jsonl rows are rec or ovd", got=str(self.task), todo="use one of them")
         if self.heldout_every < 2:
             raise ConfigError("heldout_every", "must be >= 2", got=self.heldout_every, todo="e.g. 10")
@@ -150,7 +150,7 @@ class Jsonl:
         if not isinstance(boxes, list):
             raise bad("`boxes` must be a list (empty when nothing is there)")
         parsed = tuple(self._box(box, number) for box in boxes)
-        if self.config.task is Task.REC:
+        if self.config.task is Task.rec:
             question = entry.get("question")
             if not isinstance(question, str) or not question.strip():
                 raise bad("`question` must be a text that describes one object")

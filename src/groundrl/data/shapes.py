@@ -45,7 +45,7 @@ class ShapesConfig(DatasetConfig):
     none_fraction        ovd: share of samples in which no named category is present (truth: None)
     """
 
-    task: Task = Task.REC
+    task: Task = Task.rec
     seed: int = 0
     image_size: int = 112
     objects: list[int] = field(default_factory=lambda: [1, 2])
@@ -62,7 +62,7 @@ class ShapesConfig(DatasetConfig):
 
     def __post_init__(self) -> None:
         DatasetConfig.__post_init__(self)
-        if self.task not in (Task.REC, Task.OVD):
+        if self.task not in (Task.rec, Task.ovd):
             raise ConfigError("task", "shapes know rec and ovd", got=str(self.task), todo="use rec or ovd")
         for key, low in (("objects", 1), ("size", 4), ("negatives", 0)):
             pair: list[int] = getattr(self, key)
@@ -99,7 +99,7 @@ class ShapesConfig(DatasetConfig):
                 raise ConfigError(
                     f"styles.{name}", "must be a weight >= 0", got=weight, todo="use 0 for none"
                 )
-        if self.task is Task.REC and sum(self.styles.values()) <= 0:
+        if self.task is Task.rec and sum(self.styles.values()) <= 0:
             raise ConfigError("styles", "all weights are 0", got=dict(self.styles), todo="raise one of them")
 
     def build(self, split: Split) -> Shapes:
@@ -165,7 +165,7 @@ class Shapes:
         )
         if objects is None:
             return None
-        if config.task is Task.REC:
+        if config.task is Task.rec:
             return self._refer(rng, objects)
         return self._detect(rng, objects)
 

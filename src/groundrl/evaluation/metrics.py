@@ -87,10 +87,10 @@ def _completion_values(result: SampleResult) -> list[Values]:
     sample, rows = result.sample, list[Values]()
     for rollout, answer, breakdown in zip(result.rollouts, result.answers, result.breakdowns, strict=True):
         values = _common(rollout, answer, breakdown)
-        if sample.task is Task.REC:
+        if sample.task is Task.rec:
             iou = answer_iou(answer, sample.truth)
             values |= {"iou": iou, "acc50": float(iou > CORRECT_IOU)}
-        elif sample.task is Task.OVD:
+        elif sample.task is Task.ovd:
             values |= _detection(sample, answer)
         rows.append(values)
     return rows
@@ -99,10 +99,10 @@ def _completion_values(result: SampleResult) -> list[Values]:
 def _best(result: SampleResult, rows: list[Values]) -> Values:
     """pass@k and best@k of one sample."""
     count, sample = len(rows), result.sample
-    if sample.task is Task.REC:
+    if sample.task is Task.rec:
         solved = any(row["acc50"] for row in rows)
         best = max(row["iou"] for row in rows)
-    elif sample.task is Task.OVD:
+    elif sample.task is Task.ovd:
         solved = any(answer_average_precision(answer, sample, (0.5,)) == 1 for answer in result.answers)
         best = max(row["image_ap"] for row in rows)
     else:
@@ -138,7 +138,7 @@ def _maximum(values: Float64, indices: Indices) -> float:
 
 
 def _detection_results(results: Sequence[SampleResult]) -> list[SampleResult]:
-    return [result for result in results if result.sample.task is Task.OVD]
+    return [result for result in results if result.sample.task is Task.ovd]
 
 
 def _dataset_names(results: Sequence[SampleResult]) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ from groundrl.errors import ConfigError
 
 
 class Decay(StrEnum):
-    CONSTANT = "constant"
-    LINEAR = "linear"
-    COSINE = "cosine"
+    constant = "constant"
+    linear = "linear"
+    cosine = "cosine"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -28,7 +28,7 @@ class OptimConfig:
     """
 
     warmup_steps: int = 0
-    decay: Decay = Decay.LINEAR
+    decay: Decay = Decay.linear
     betas: list[float] = field(default_factory=lambda: [0.9, 0.95])
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0

@@ -79,9 +79,9 @@ class Learner:
         if update < warm:
             return self.plan.lr * (update + 1) / warm
         share = min(1.0, (update - warm) / max(1, total - warm))
-        if self.optim.decay is Decay.LINEAR:
+        if self.optim.decay is Decay.linear:
             return self.plan.lr * (1 - share)
-        if self.optim.decay is Decay.COSINE:
+        if self.optim.decay is Decay.cosine:
             return self.plan.lr * 0.5 * (1 + math.cos(math.pi * share))
         return self.plan.lr
 

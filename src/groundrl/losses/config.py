@@ -17,9 +17,9 @@ class Normalisation(StrEnum):
     constant        sum over a rollout divided by max_new_tokens, mean over rollouts (Dr. GRPO)
     """
 
-    SEQUENCE_MEAN = "sequence_mean"
-    TOKEN_MEAN = "token_mean"
-    CONSTANT = "constant"
+    sequence_mean = "sequence_mean"
+    token_mean = "token_mean"
+    constant = "constant"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -37,7 +37,7 @@ class ClipConfig(LossConfig):
 
     clip_low: float = 0.2
     clip_high: float = 0.2
-    normalisation: Normalisation = Normalisation.SEQUENCE_MEAN
+    normalisation: Normalisation = Normalisation.sequence_mean
 
     def __post_init__(self) -> None:
         if not 0 < self.clip_low < 1:

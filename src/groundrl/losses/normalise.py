@@ -27,10 +27,10 @@ def token_weights(
     total = int(counts.sum())
     if total == 0:
         return np.zeros(len(counts))
-    if mode is Normalisation.TOKEN_MEAN:
+    if mode is Normalisation.token_mean:
         return np.full(len(counts), 1.0 / total)
     names, inverse = np.unique(rollouts, return_inverse=True)
-    if mode is Normalisation.CONSTANT:
+    if mode is Normalisation.constant:
         return np.full(len(counts), 1.0 / (len(names) * constant))
     per_rollout = np.bincount(inverse, weights=counts)
     return 1.0 / (len(names) * np.maximum(per_rollout, 1)[inverse])

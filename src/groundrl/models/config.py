@@ -10,22 +10,22 @@ from groundrl.errors import ConfigError
 
 
 class Precision(StrEnum):
-    FLOAT32 = "float32"
-    BFLOAT16 = "bfloat16"
+    float32 = "float32"
+    bfloat16 = "bfloat16"
 
 
 class Attention(StrEnum):
-    SDPA = "sdpa"
-    EAGER = "eager"
-    FLASH2 = "flash_attention_2"
+    sdpa = "sdpa"
+    eager = "eager"
+    flash_attention_2 = "flash_attention_2"
 
 
 class Device(StrEnum):
     """auto: cuda where there is one, else cpu."""
 
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -63,9 +63,9 @@ class ModelConfig:
     path: str = "???"
     init_from: str | None = None
     architecture: str | None = None
-    precision: Precision = Precision.FLOAT32
-    attention: Attention = Attention.SDPA
-    device: Device = Device.AUTO
+    precision: Precision = Precision.float32
+    attention: Attention = Attention.sdpa
+    device: Device = Device.auto
     min_pixels: int = 3136
     max_pixels: int = 50176
     freeze_vision: bool = False

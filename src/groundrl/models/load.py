@@ -38,15 +38,15 @@ class Policy:
 def pick_device(config: ModelConfig) -> torch.device:
     """cpu or cuda, as asked and as there is."""
     cuda = torch.cuda.is_available()
-    if config.device is Device.CUDA and not cuda:
+    if config.device is Device.cuda and not cuda:
         raise ConfigError("model.device", "no CUDA device was found", got="cuda", todo="use model.device=cpu")
-    name = "cuda" if cuda and config.device is not Device.CPU else "cpu"
-    if config.attention is Attention.FLASH2 and name == "cpu":
+    name = "cuda" if cuda and config.device is not Device.cpu else "cpu"
+    if config.attention is Attention.flash_attention_2 and name == "cpu":
         raise ConfigError(
             "model.attention",
             "flash attention needs a CUDA device and none was found",
             got=str(config.attention),
-            todo="run on a GPU machine, or use model.attention=SDPA model.precision=FLOAT32 on a CPU",
+            todo="run on a GPU machine, or use model.attention=sdpa model.precision=float32 on a CPU",
         )
     return torch.device(name)
 
@@ -106,7 +106,7 @@ def load_policy(config: ModelConfig) -> Policy:
     model_class = getattr(transformers, family.model_class)
     model = model_class.from_pretrained(
         str(start),
-        dtype=torch.float32 if config.precision is Precision.FLOAT32 else torch.bfloat16,
+        dtype=torch.float32 if config.precision is Precision.float32 else torch.bfloat16,
         attn_implementation=str(config.attention.value),
         trust_remote_code=False,
         use_safetensors=True,

@@ -22,7 +22,7 @@ from groundrl.types import LabeledBox, Rollout, RolloutStatus, Sample, Task
 
 __all__ = ["Answer", "ModelAnswer", "ParseStatus", "RejectReason", "parse_answer", "parse_rollout"]
 
-BOX_TASKS = frozenset({Task.REC, Task.OVD})
+BOX_TASKS = frozenset({Task.rec, Task.ovd})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +85,9 @@ def parse_answer(text: str, task: Task, *, truncated: bool) -> ModelAnswer:
         status = ParseStatus.OK if tags.answer else ParseStatus.EMPTY
         return ModelAnswer(status=status, think=tags.think, body=tags.answer, strict=tags.strict)
     payload = find_payload(tags.answer)
-    scan = read_items(payload.text, label_required=task is Task.OVD)
+    scan = read_items(payload.text, label_required=task is Task.ovd)
     status, boxes, rejected = scan.status, scan.boxes, scan.rejected
-    if task is Task.REC and len(boxes) + len(rejected) > 1:
+    if task is Task.rec and len(boxes) + len(rejected) > 1:
         status = ParseStatus.SEVERAL_BOXES
         rejected = (*rejected, *(RejectReason.SEVERAL_BOXES for _ in boxes))
         boxes = ()

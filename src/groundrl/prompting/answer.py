@@ -14,11 +14,11 @@ def write_answer(task: Task, boxes: Sequence[tuple[XYXY, str]], answer: str | No
 
 
 def _body(task: Task, boxes: Sequence[tuple[XYXY, str]], answer: str | None) -> str:
-    if task is Task.REC:
+    if task is Task.rec:
         if not boxes:
             return "None"
         return json.dumps({"bbox_2d": [round(v) for v in boxes[0][0]]})
-    if task is Task.OVD:
+    if task is Task.ovd:
         if not boxes:
             return "None"
         items = [{"bbox_2d": [round(v) for v in xyxy], "label": label} for xyxy, label in boxes]

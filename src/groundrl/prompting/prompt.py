@@ -17,14 +17,14 @@ from groundrl.types import ImagePart, Message, Sample, Task, TextPart
 class Provenance(StrEnum):
     """Whether the wording is the published one or was written afresh; marks the cells of a table."""
 
-    PUBLISHED = "published"
-    REWRITTEN = "rewritten"
+    published = "published"
+    rewritten = "rewritten"
 
 
 class SuffixPlace(StrEnum):
-    AFTER = "after"
-    BEFORE = "before"
-    SYSTEM = "system"
+    after = "after"
+    before = "before"
+    system = "system"
 
 
 @register("prompt", "template")
@@ -43,9 +43,9 @@ class PromptConfig:
     template: str = "{question}"
     separator: str = "; "
     suffix: str = ""
-    suffix_place: SuffixPlace = SuffixPlace.AFTER
+    suffix_place: SuffixPlace = SuffixPlace.after
     system: str = ""
-    provenance: Provenance = Provenance.REWRITTEN
+    provenance: Provenance = Provenance.rewritten
 
     def __post_init__(self) -> None:
         if "{question}" not in self.template and "{targets}" not in self.template:
@@ -69,7 +69,7 @@ class Prompt:
     def check_tasks(self, tasks: frozenset[Task]) -> None:
         """Refuse a prompt that does not show what a task's samples ask for."""
         for task in sorted(tasks):
-            needed = "{targets}" if task is Task.OVD else "{question}"
+            needed = "{targets}" if task is Task.ovd else "{question}"
             if needed not in self.config.template:
                 raise ConfigError(
                     "prompt.template",
@@ -86,9 +86,9 @@ class Prompt:
         text = config.template.replace("{targets}", config.separator.join(sample.targets))
         text = text.replace("{question}", sample.question)
         system = config.system
-        if config.suffix_place is SuffixPlace.SYSTEM:
+        if config.suffix_place is SuffixPlace.system:
             system = f"{system}\n{config.suffix}" if system else config.suffix
-        elif config.suffix and config.suffix_place is SuffixPlace.BEFORE:
+        elif config.suffix and config.suffix_place is SuffixPlace.before:
             text = f"{config.suffix}\n{text}"
         elif config.suffix:
             text = f"{text} {config.suffix}"

@@ -45,7 +45,7 @@ def check_thresholds(thresholds: Sequence[float]) -> None:
 class AveragePrecision:
     """AP averaged over `thresholds`; detail: number of true boxes and of claimed items."""
 
-    tasks: ClassVar[frozenset[Task]] = frozenset({Task.OVD})
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.ovd})
     needs: ClassVar[tuple[str, ...]] = ()
 
     thresholds: tuple[float, ...] = COCO_THRESHOLDS

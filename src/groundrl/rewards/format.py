@@ -37,7 +37,7 @@ class Format:
         return Scored(float(tags and body), {"tags": float(tags), "body": float(body)})
 
     def _body(self, answer: Answer, task: Task) -> bool:
-        if task is Task.OVD:
+        if task is Task.ovd:
             fence = answer.fenced or not self.json_fence
             return answer.status is ParseStatus.NONE or (answer.status is ParseStatus.OK and fence)
         return answer.status is ParseStatus.OK

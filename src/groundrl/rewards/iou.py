@@ -38,7 +38,7 @@ def answer_iou(answer: Answer, truth: Truth) -> float:
 class Iou:
     """The IoU itself, or 1 where it is strictly greater than `binary_at` and 0 elsewhere."""
 
-    tasks: ClassVar[frozenset[Task]] = frozenset({Task.REC})
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.rec})
     needs: ClassVar[tuple[str, ...]] = ()
 
     binary_at: float | None = None

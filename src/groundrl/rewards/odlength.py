@@ -22,7 +22,7 @@ from groundrl.types import Rollout, Sample, Scored, Task
 class OdLength:
     """detail: `map` and `length_factor`, whose product is the value."""
 
-    tasks: ClassVar[frozenset[Task]] = frozenset({Task.OVD})
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.ovd})
     needs: ClassVar[tuple[str, ...]] = ()
 
     thresholds: tuple[float, ...] = COCO_THRESHOLDS

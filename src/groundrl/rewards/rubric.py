@@ -122,7 +122,7 @@ class RubricConfig:
     """`terms` by name, each with its settings and weight; `task`: what the rubric is written for."""
 
     terms: dict[str, TermConfig] = field(default_factory=dict[str, TermConfig])
-    task: Task = Task.REC
+    task: Task = Task.rec
 
     def build(self) -> Rubric:
         """Raises ConfigError, its key relative to the rubric, on terms that cannot work together."""

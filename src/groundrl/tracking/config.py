@@ -50,8 +50,9 @@ class TrackerConfig:
     ) -> Tracker:
         """The run's tracker.
 
-        `resume_state` is an earlier `state()`, with the run's last step as "final_step"; metrics of steps after its "step" are dropped (-1 drops all).
-        None starts a new record and raises `RunFolderError` if the folder has one.
+        `resume_state` is an earlier `state()`, with the run's last step as "final_step"; metrics of steps
+        after its "step" are dropped (-1 drops all). None starts a new record and raises `RunFolderError`
+        if the folder has one.
         """
         record = JsonlTracker(run_dir, after=_last_step(resume_state), final=_final_step(resume_state))
         others = self.build_others(run_dir, run_name, config_dict, resume_state)

@@ -29,6 +29,8 @@ def train(parts: Parts, method: Method, learner: Learner) -> None:
     state, clock = parts.state, parts.clock
     total = learner.plan.num_steps
     while state.step < total:
+        if parts.interrupt.received:  # during the evaluation before training; later steps save below
+            raise Interrupted
         started = time.perf_counter()
         clock.begin()
         gathered = method.gather(state.step, clock)

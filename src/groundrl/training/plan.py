@@ -35,7 +35,7 @@ def load_of(config: RunConfig, family: Family = QWEN25_VL) -> Load:
     beta = algorithm.kl.weight() if isinstance(algorithm, GRPOConfig) else 0.0
     return Load(
         ranks=ranks,
-        weight_bytes=4 if model.precision is Precision.FLOAT32 else 2,
+        weight_bytes=4 if model.precision is Precision.float32 else 2,
         rows=rows,
         images=images,
         prompt=image_tokens + TEXT_TOKENS,
@@ -46,5 +46,5 @@ def load_of(config: RunConfig, family: Family = QWEN25_VL) -> Load:
         trains=algorithm.training_steps() > 0,
         checkpointing=model.gradient_checkpointing,
         reference=beta > 0 and model.lora.rank == 0,
-        eager=model.attention is Attention.EAGER,
+        eager=model.attention is Attention.eager,
     )

@@ -18,7 +18,7 @@ def check_ready(config: RunConfig) -> None:
         check_run_folder(config.resume)
         return
     check_new(config.paths)
-    if config.debug.mode is DebugMode.PLAN:
+    if config.debug.mode is DebugMode.plan:
         return
     model = config.model
     _check_checkpoint(model.path, "model.path")

@@ -40,7 +40,7 @@ class Outcome:
 
 def run(config: RunConfig, invocation: Invocation) -> Outcome:
     """Run what the configuration says. Raises UserError on anything the user can put right."""
-    if config.debug.mode is DebugMode.PLAN:
+    if config.debug.mode is DebugMode.plan:
         from groundrl.training.plan import plan
 
         print(plan(config))

@@ -166,7 +166,7 @@ def _learner(config: RunConfig, policy: Policy) -> Learner | None:
                 lr=algorithm.lr,
                 num_iterations=1,
                 mini_batches=1,
-                normalisation=Normalisation.TOKEN_MEAN,
+                normalisation=Normalisation.token_mean,
                 constant_length=1,
             ),
             algorithm.optim,

@@ -51,36 +51,36 @@ def test_splits_are_disjoint_complete_and_stable(folder: Path) -> None:
 def test_sample_has_boxes_labels_and_size(folder: Path) -> None:
     row = {"image": "a.png", "targets": ["dog", "Cat"],
            "boxes": [{"bbox_2d": [1.5, 2, 30, 20], "label": "cat"}]}  # fmt: skip
-    config = JsonlConfig(path=write(folder, [row | {"id": i} for i in range(30)]), task=Task.OVD)
+    config = JsonlConfig(path=write(folder, [row | {"id": i} for i in range(30)]), task=Task.ovd)
     sample = Jsonl(config, Split.TRAIN).sample(0)
     assert sample.truth.boxes[0].xyxy == (1.5, 2.0, 30.0, 20.0)
     assert sample.targets == ("dog", "Cat")
     assert sample.images[0].size == (40, 30)
-    assert sample.task is Task.OVD
+    assert sample.task is Task.ovd
 
 
 @pytest.mark.parametrize(
     ("row", "task", "problem"),
     [
-        ('{"image": ', Task.REC, "is not JSON"),
-        ([1], Task.REC, "is a list, not an object"),
-        (rec(0, colour="red"), Task.REC, "unknown key 'colour'"),
-        (rec(0, image=""), Task.REC, "`image` must be a path"),
-        (rec(0, boxes=None), Task.REC, "`boxes` must be a list"),
-        (rec(0, boxes=[]), Task.REC, "has its object"),
-        (rec(0, boxes=[[1, 2, 3]]), Task.REC, "is not [x1, y1, x2, y2]"),
-        (rec(0, boxes=[[30, 2, 1, 20]]), Task.REC, "is not [x1, y1, x2, y2]"),
-        (rec(0, boxes=[[True, 2, 3, 4]]), Task.REC, "is not [x1, y1, x2, y2]"),
-        (rec(0, boxes=[["1", 2, 3, 4]]), Task.REC, "is not [x1, y1, x2, y2]"),
-        ('{"image": "a.png", "question": "x", "boxes": [[NaN, 1, 2, 3]]}', Task.REC, "is not [x1, y1, x2"),
-        (rec(0, question=" "), Task.REC, "`question` must be a text"),
-        (rec(0), Task.OVD, "`targets` must be a list"),
+        ('{"image": ', Task.rec, "is not JSON"),
+        ([1], Task.rec, "is a list, not an object"),
+        (rec(0, colour="red"), Task.rec, "unknown key 'colour'"),
+        (rec(0, image=""), Task.rec, "`image` must be a path"),
+        (rec(0, boxes=None), Task.rec, "`boxes` must be a list"),
+        (rec(0, boxes=[]), Task.rec, "has its object"),
+        (rec(0, boxes=[[1, 2, 3]]), Task.rec, "is not [x1, y1, x2, y2]"),
+        (rec(0, boxes=[[30, 2, 1, 20]]), Task.rec, "is not [x1, y1, x2, y2]"),
+        (rec(0, boxes=[[True, 2, 3, 4]]), Task.rec, "is not [x1, y1, x2, y2]"),
+        (rec(0, boxes=[["1", 2, 3, 4]]), Task.rec, "is not [x1, y1, x2, y2]"),
+        ('{"image": "a.png", "question": "x", "boxes": [[NaN, 1, 2, 3]]}', Task.rec, "is not [x1, y1, x2"),
+        (rec(0, question=" "), Task.rec, "`question` must be a text"),
+        (rec(0), Task.ovd, "`targets` must be a list"),
         ({"image": "a.png", "targets": ["dog"], "boxes": [{"bbox_2d": [1, 2, 3, 4], "label": "cow"}]},
-         Task.OVD, "label 'cow' is not among the targets"),
+         Task.ovd, "label 'cow' is not among the targets"),
     ],
 )  # fmt: skip
 def test_bad_rows_are_named(folder: Path, row: Any, task: Task, problem: str) -> None:
-    good = rec(1) if task is Task.REC else {"image": "a.png", "targets": ["dog"], "boxes": []}
+    good = rec(1) if task is Task.rec else {"image": "a.png", "targets": ["dog"], "boxes": []}
     path = write(folder, [good, row])
     with pytest.raises(DataError) as caught:
         Jsonl(JsonlConfig(path=path, task=task), Split.TRAIN)
@@ -135,4 +135,4 @@ def test_missing_file_and_bad_settings(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="heldout_every"):
         JsonlConfig(path="x", heldout_every=1)
     with pytest.raises(ConfigError, match="task"):
-        JsonlConfig(path="x", task=Task.MCQ)
+        JsonlConfig(path="x", task=Task.mcq)

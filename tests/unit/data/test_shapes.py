@@ -24,7 +24,7 @@ def world(split: Split = Split.TRAIN, **changes) -> Shapes:
 
 
 def ovd(split: Split = Split.TRAIN, **changes) -> Shapes:
-    return ShapesConfig(task=Task.OVD, **changes).build(split)
+    return ShapesConfig(task=Task.ovd, **changes).build(split)
 
 
 @dataclass(frozen=True)
@@ -112,17 +112,13 @@ def test_a_sample_depends_on_seed_split_and_index_alone() -> None:
 
 
 def content(sample: Sample) -> tuple:
-    """The scene with its question: what must not be in both splits."""
+    """The objects of the scene, whatever is asked: what must not be in both splits."""
     seen = look(sample)
     assert seen is not None
-    return (
-        tuple(sorted((item.name, item.box) for item in seen)),
-        sample.question,
-        tuple(sorted(sample.targets)),
-    )
+    return tuple(sorted((item.name, item.box) for item in seen))
 
 
-@pytest.mark.parametrize("task", [Task.REC, Task.OVD])
+@pytest.mark.parametrize("task", [Task.rec, Task.ovd])
 def test_train_and_heldout_never_share_a_scene(task) -> None:
     """A world with few scenes (one object, four places), so that draws of one split do repeat."""
     changes = {
@@ -143,7 +139,7 @@ def test_train_and_heldout_never_share_a_scene(task) -> None:
                 seen[split].add(content(source.sample(index)))
                 draws += 1
     assert len(seen[Split.TRAIN]) + len(seen[Split.HELDOUT]) < draws / 2  # they do repeat
-    assert len(seen[Split.HELDOUT]) > 10
+    assert len(seen[Split.HELDOUT]) > 3
     assert not seen[Split.TRAIN] & seen[Split.HELDOUT]
 
 

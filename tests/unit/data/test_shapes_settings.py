@@ -37,7 +37,7 @@ def test_settings_no_scene_can_meet_are_named() -> None:
 def test_the_fingerprint_changes_with_every_setting() -> None:
     changes = [
         {},
-        {"task": Task.OVD},
+        {"task": Task.ovd},
         {"seed": 1},
         {"image_size": 140},
         {"objects": [1, 3]},
@@ -59,7 +59,7 @@ def test_the_fingerprint_changes_with_every_setting() -> None:
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
-        ({"task": Task.MCQ}, "task"),
+        ({"task": Task.mcq}, "task"),
         ({"objects": [0, 1]}, "objects"),
         ({"objects": [3, 1]}, "objects"),
         ({"objects": [1]}, "objects"),
@@ -101,7 +101,7 @@ def test_settings_that_crash_later_are_named(changes, key) -> None:
 
 
 def test_registered_worlds() -> None:
-    assert ShapesRecConfig().build(Split.TRAIN).tasks() == frozenset({Task.REC})
-    assert ShapesOvdConfig(task=Task.OVD).build(Split.TRAIN).tasks() == frozenset({Task.OVD})
+    assert ShapesRecConfig().build(Split.TRAIN).tasks() == frozenset({Task.rec})
+    assert ShapesOvdConfig(task=Task.ovd).build(Split.TRAIN).tasks() == frozenset({Task.ovd})
     with pytest.raises(ConfigError):
         DatasetConfig().build(Split.TRAIN)

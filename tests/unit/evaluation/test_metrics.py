@@ -73,10 +73,10 @@ TWO = wrap("[[0, 0, 100, 100], [0, 0, 100, 100]]")
 
 def test_greedy_rec() -> None:
     results = [
-        result("a", Task.REC, TRUE, EXACT, tokens=10),
-        result("b", Task.REC, TRUE, HALF, tokens=20),  # IoU 0.5 is not above 0.5
-        result("c", Task.REC, TRUE, TWO, tokens=60),
-        result("d", Task.REC, TRUE, "<answer>[0, 0, 7", tokens=30, status=RolloutStatus.TRUNCATED_LENGTH),
+        result("a", Task.rec, TRUE, EXACT, tokens=10),
+        result("b", Task.rec, TRUE, HALF, tokens=20),  # IoU 0.5 is not above 0.5
+        result("c", Task.rec, TRUE, TWO, tokens=60),
+        result("d", Task.rec, TRUE, "<answer>[0, 0, 7", tokens=30, status=RolloutStatus.TRUNCATED_LENGTH),
     ]
     metrics = summarise(results, prefix="greedy", resamples=50)
     values = {name.removeprefix("greedy/"): metric.value for name, metric in metrics.items()}
@@ -108,8 +108,8 @@ def test_greedy_rec() -> None:
 
 def test_sampled_rec() -> None:
     results = [
-        result("a", Task.REC, TRUE, HALF, MOST, "x", EXACT),
-        result("b", Task.REC, TRUE, HALF, HALF, HALF, HALF),
+        result("a", Task.rec, TRUE, HALF, MOST, "x", EXACT),
+        result("b", Task.rec, TRUE, HALF, HALF, HALF, HALF),
     ]
     metrics = summarise(results, prefix="sampled", resamples=10)
     expected = {"iou": (2.25 / 4 + 0.5) / 2, "acc50": 0.25, "pass@4": 0.5, "best@4": 0.75}
@@ -126,10 +126,10 @@ def listed(*boxes) -> str:
 
 def test_greedy_ovd() -> None:
     results = [
-        result("a", Task.OVD, [CAT, DOG], listed(CAT, ((1, 0, 101, 100), "Cat"), DOG)),
-        result("b", Task.OVD, [CAT], listed(((400, 400, 500, 470), "unicorn"), ((9, 9, 1, 1), "cat"))),
-        result("c", Task.OVD, [], wrap("None")),
-        result("d", Task.OVD, [], wrap("nothing")),
+        result("a", Task.ovd, [CAT, DOG], listed(CAT, ((1, 0, 101, 100), "Cat"), DOG)),
+        result("b", Task.ovd, [CAT], listed(((400, 400, 500, 470), "unicorn"), ((9, 9, 1, 1), "cat"))),
+        result("c", Task.ovd, [], wrap("None")),
+        result("d", Task.ovd, [], wrap("nothing")),
     ]
     metrics = summarise(results, prefix="greedy", resamples=20)
     expected = {
@@ -156,9 +156,9 @@ def test_greedy_ovd() -> None:
 
 def test_sampled_ovd_averages_over_data_sets_of_one_completion_each() -> None:
     results = [
-        result("a", Task.OVD, [CAT], listed(CAT), listed(DOG)),
-        result("b", Task.OVD, [CAT], listed(CAT), wrap("None")),
-        result("c", Task.OVD, [], wrap("None"), listed(CAT)),
+        result("a", Task.ovd, [CAT], listed(CAT), listed(DOG)),
+        result("b", Task.ovd, [CAT], listed(CAT), wrap("None")),
+        result("c", Task.ovd, [], wrap("None"), listed(CAT)),
     ]
     metrics = summarise(results, prefix="sampled", resamples=5)
     expected = {
@@ -175,13 +175,13 @@ def test_sampled_ovd_averages_over_data_sets_of_one_completion_each() -> None:
 
 
 def test_negatives_only_have_no_data_set_ap() -> None:
-    metrics = summarise([result("a", Task.OVD, [], wrap("None"))], prefix="greedy", resamples=5)
+    metrics = summarise([result("a", Task.ovd, [], wrap("None"))], prefix="greedy", resamples=5)
     assert "greedy/ap" not in metrics
     assert (metrics["greedy/gp50"].value, metrics["greedy/image_ap"].value) == (1, 1)
 
 
 def test_missing_rewards_are_counted_and_left_out_of_means() -> None:
-    first, second = (result(name, Task.REC, TRUE, EXACT, HALF) for name in "ab")
+    first, second = (result(name, Task.rec, TRUE, EXACT, HALF) for name in "ab")
     for row in second.breakdowns:
         row.terms["iou"], row.total = Missing("no answer"), None
     first.breakdowns[0].terms["iou"], first.breakdowns[0].total = Missing("no answer"), None
@@ -193,16 +193,16 @@ def test_missing_rewards_are_counted_and_left_out_of_means() -> None:
 
 
 def test_other_tasks_get_the_common_metrics() -> None:
-    metrics = summarise([result("a", Task.MCQ, [], wrap("B"))], prefix="greedy", resamples=5)
+    metrics = summarise([result("a", Task.mcq, [], wrap("B"))], prefix="greedy", resamples=5)
     assert metrics["greedy/reward/format"].value == 1
     assert not {"greedy/iou", "greedy/ap", "greedy/image_ap"} & set(metrics)
 
 
 def test_mixed_tasks_keep_their_metrics_apart() -> None:
     results = [
-        result("a", Task.REC, TRUE, EXACT, HALF),
-        result("b", Task.OVD, [CAT], listed(DOG), wrap("None")),
-        result("c", Task.MCQ, [], wrap("B"), wrap("")),
+        result("a", Task.rec, TRUE, EXACT, HALF),
+        result("b", Task.ovd, [CAT], listed(DOG), wrap("None")),
+        result("c", Task.mcq, [], wrap("B"), wrap("")),
     ]
     metrics = summarise(results, prefix="sampled", resamples=5)
     expected = {
@@ -217,8 +217,8 @@ def test_mixed_tasks_keep_their_metrics_apart() -> None:
 
 
 def test_per_sample_vectors_pair() -> None:
-    before = [result(name, Task.REC, TRUE, HALF) for name in "ab"]
-    after = [result("b", Task.REC, TRUE, EXACT), result("a", Task.REC, TRUE, HALF)]
+    before = [result(name, Task.rec, TRUE, HALF) for name in "ab"]
+    after = [result("b", Task.rec, TRUE, EXACT), result("a", Task.rec, TRUE, HALF)]
     assert per_sample(after)["iou"] == {"a": 0.5, "b": 1.0}
     change = paired_difference(per_sample(before)["iou"], per_sample(after)["iou"], resamples=100)
     assert (change.value, change.low, change.high) == (0.25, 0.0, 0.5)
@@ -226,7 +226,7 @@ def test_per_sample_vectors_pair() -> None:
 
 def test_data_set_differences_are_paired() -> None:
     def results(hits, order=1) -> list[SampleResult]:
-        rows = [result(str(i), Task.OVD, [CAT], listed(CAT if i < hits else DOG)) for i in range(8)]
+        rows = [result(str(i), Task.ovd, [CAT], listed(CAT if i < hits else DOG)) for i in range(8)]
         return rows[::order]
 
     gain = dataset_difference(results(2), results(6, -1), resamples=200)
@@ -241,18 +241,18 @@ def test_data_set_differences_are_paired() -> None:
 
 
 def test_data_set_differences_need_the_same_detection_samples() -> None:
-    first, second = (result(name, Task.OVD, [CAT], listed(CAT)) for name in "ab")
+    first, second = (result(name, Task.ovd, [CAT], listed(CAT)) for name in "ab")
     with pytest.raises(UserError, match="2 detection samples"):
         dataset_difference([first], [second])
-    rec = result("c", Task.REC, TRUE, EXACT)
+    rec = result("c", Task.rec, TRUE, EXACT)
     assert dataset_difference([rec], []) == {}
-    negative = [result("a", Task.OVD, [], wrap("None"))]
+    negative = [result("a", Task.ovd, [], wrap("None"))]
     assert list(dataset_difference(negative, negative, resamples=5)) == ["gp50", "gr50"]
 
 
 def test_what_summarise_refuses() -> None:
-    rec = result("a", Task.REC, TRUE, EXACT)
-    two = result("c", Task.REC, TRUE, EXACT, HALF)
+    rec = result("a", Task.rec, TRUE, EXACT)
+    two = result("c", Task.rec, TRUE, EXACT, HALF)
     for results, prefix, message in (
         ([], "greedy", "no results"),
         ([two], "greedy", r"greedy results with \[2\]"),
@@ -266,7 +266,7 @@ def test_what_summarise_refuses() -> None:
 
 
 def test_summaries_are_deterministic() -> None:
-    results = [result(str(i), Task.OVD, [CAT], listed(CAT if i % 3 else DOG)) for i in range(9)]
+    results = [result(str(i), Task.ovd, [CAT], listed(CAT if i % 3 else DOG)) for i in range(9)]
     first = summarise(results, prefix="greedy", seed=7, resamples=30)
     assert summarise(results, prefix="greedy", seed=7, resamples=30) == first
     assert summarise(results, prefix="greedy", seed=8, resamples=30) != first

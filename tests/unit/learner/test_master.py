@@ -35,7 +35,7 @@ def batch(policy, seed: int = 0) -> list:
 
 
 def made(policy, **changes) -> Learner:
-    optim = OptimConfig(decay=Decay.CONSTANT, **changes)
+    optim = OptimConfig(decay=Decay.constant, **changes)
     return learner(policy.model, policy.processor, lr=LR, optim=optim)
 
 

@@ -14,7 +14,7 @@ from groundrl.learner.objective import SFTObjective
 
 
 def rates(
-    count: int, *, num_steps: int, warmup: int = 0, decay: Decay = Decay.LINEAR, **changes
+    count: int, *, num_steps: int, warmup: int = 0, decay: Decay = Decay.linear, **changes
 ) -> list[float]:
     learner = Learner(
         torch.nn.Linear(1, 1),
@@ -31,17 +31,17 @@ def test_linear_decay_ends_above_zero_and_reaches_it_after_the_last_step() -> No
 
 
 def test_cosine_decay() -> None:
-    assert rates(5, num_steps=4, decay=Decay.COSINE) == pytest.approx([1.0, 0.85355339, 0.5, 0.14644661, 0.0])
+    assert rates(5, num_steps=4, decay=Decay.cosine) == pytest.approx([1.0, 0.85355339, 0.5, 0.14644661, 0.0])
 
 
 def test_constant() -> None:
-    assert rates(9, num_steps=4, decay=Decay.CONSTANT) == [1.0] * 9
+    assert rates(9, num_steps=4, decay=Decay.constant) == [1.0] * 9
 
 
 def test_warm_up_rises_to_lr_before_the_decay_begins() -> None:
     got = rates(6, num_steps=6, warmup=2)
     assert got == pytest.approx([0.5, 1.0, 1.0, 0.75, 0.5, 0.25])
-    assert rates(3, num_steps=9, warmup=4, decay=Decay.CONSTANT) == pytest.approx([0.25, 0.5, 0.75])
+    assert rates(3, num_steps=9, warmup=4, decay=Decay.constant) == pytest.approx([0.25, 0.5, 0.75])
 
 
 def test_warm_up_longer_than_the_run() -> None:

@@ -38,7 +38,7 @@ def run(policy, micro: int, **changes) -> tuple[dict[str, float], dict, dict]:
         policy.processor,
         beta=0.1,
         reference=lambda rows: score(reference, rows).logprobs,
-        optim=OptimConfig(micro_batch=micro, max_grad_norm=1e9, decay=Decay.CONSTANT),
+        optim=OptimConfig(micro_batch=micro, max_grad_norm=1e9, decay=Decay.constant),
         **changes,
     )
     metrics = made.step(batch(policy.processor, rollouts=(0, 0, 1, 2, 3, 3, 4, 5)))
@@ -93,7 +93,7 @@ def test_old_log_probs_are_those_before_the_first_update(fresh_policy) -> None:
         objective=recorder,
         num_iterations=3,
         lr=1e-3,
-        optim=OptimConfig(decay=Decay.CONSTANT),
+        optim=OptimConfig(decay=Decay.constant),
     )
     metrics = made.step(rows)
     assert made.updates == 3

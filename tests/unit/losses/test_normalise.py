@@ -20,15 +20,15 @@ def weights(counts, rollouts, mode, constant=10) -> list[float]:
 def test_by_hand_with_segments_and_an_empty_rollout() -> None:
     """Rollout 0 has segments of 2 and 3 tokens, rollout 1 one token, rollout 2 none; six tokens in all."""
     counts, rollouts = [2, 3, 1, 0], [0, 0, 1, 2]
-    got = weights(counts, rollouts, Normalisation.SEQUENCE_MEAN)
+    got = weights(counts, rollouts, Normalisation.sequence_mean)
     assert got[:3] == pytest.approx([1 / 15, 1 / 15, 1 / 3])
-    assert weights(counts, rollouts, Normalisation.TOKEN_MEAN) == pytest.approx([1 / 6] * 4)
-    assert weights(counts, rollouts, Normalisation.CONSTANT) == pytest.approx([1 / 30] * 4)
+    assert weights(counts, rollouts, Normalisation.token_mean) == pytest.approx([1 / 6] * 4)
+    assert weights(counts, rollouts, Normalisation.constant) == pytest.approx([1 / 30] * 4)
 
 
 def test_a_rollout_without_tokens_still_counts_as_one() -> None:
-    alone = weights([4], [0], Normalisation.SEQUENCE_MEAN)
-    with_empty = weights([4, 0], [0, 1], Normalisation.SEQUENCE_MEAN)
+    alone = weights([4], [0], Normalisation.sequence_mean)
+    with_empty = weights([4, 0], [0, 1], Normalisation.sequence_mean)
     assert alone == pytest.approx([1 / 4])
     assert with_empty[0] == pytest.approx(1 / 8)
     assert np.isfinite(with_empty).all()  # inf times an empty selection would be nan
@@ -37,9 +37,9 @@ def test_a_rollout_without_tokens_still_counts_as_one() -> None:
 def test_long_answers_weigh_more_per_rollout_only_where_they_should() -> None:
     counts, rollouts = [1, 9], [0, 1]
     share = {mode: np.array(weights(counts, rollouts, mode)) * counts for mode in MODES}
-    assert share[Normalisation.SEQUENCE_MEAN] == pytest.approx([0.5, 0.5])
-    assert share[Normalisation.TOKEN_MEAN] == pytest.approx([0.1, 0.9])
-    assert share[Normalisation.CONSTANT] == pytest.approx([0.05, 0.45])
+    assert share[Normalisation.sequence_mean] == pytest.approx([0.5, 0.5])
+    assert share[Normalisation.token_mean] == pytest.approx([0.1, 0.9])
+    assert share[Normalisation.constant] == pytest.approx([0.05, 0.45])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -60,10 +60,10 @@ def test_weighted_sum_is_the_definition(rows, mode) -> None:
     of = {name: np.zeros(0) for name in names}
     for own, name in zip(losses, rollouts, strict=True):
         of[name] = np.concatenate([of[name], own])
-    if mode is Normalisation.TOKEN_MEAN:
+    if mode is Normalisation.token_mean:
         everything = np.concatenate(list(of.values()))
         wanted = everything.mean() if len(everything) else 0.0
-    elif mode is Normalisation.SEQUENCE_MEAN:
+    elif mode is Normalisation.sequence_mean:
         wanted = np.mean([x.mean() if len(x) else 0.0 for x in of.values()])
     else:
         wanted = np.mean([x.sum() / 10 for x in of.values()])

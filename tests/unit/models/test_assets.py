@@ -48,4 +48,6 @@ def test_the_card_says_what_was_planted() -> None:
 
 def test_the_tokenizer_is_rebuilt_to_the_byte(tmp_path: Path) -> None:
     build_tokenizer().save_pretrained(tmp_path)
-    assert (tmp_path / "tokenizer.json").read_bytes() == (FOLDER / "rec-start" / "tokenizer.json").read_bytes()
+    assert (tmp_path / "tokenizer.json").read_bytes() == (
+        FOLDER / "rec-start" / "tokenizer.json"
+    ).read_bytes()

@@ -27,7 +27,7 @@ CUT = RolloutStatus.TRUNCATED_LENGTH
 
 def parse(
     text,
-    task=Task.OVD,
+    task=Task.ovd,
     *,
     status=RolloutStatus.FINISHED,
     space=CoordinateSpace.PIXEL_ORIGINAL,
@@ -60,7 +60,7 @@ def wrap(body) -> str:
     ],
 )
 def test_rec_shapes(body) -> None:
-    answer = parse(wrap(body), Task.REC)
+    answer = parse(wrap(body), Task.rec)
     assert answer.status is ParseStatus.OK
     assert [box.xyxy for box in answer.boxes] == [(38, 53, 83, 105)]
     assert (answer.think, answer.body, answer.strict) == ("t", body, True)
@@ -75,7 +75,7 @@ def test_rec_shapes(body) -> None:
     ],
 )
 def test_rec_with_several_items_says_nothing(body, rejected) -> None:
-    answer = parse(wrap(body), Task.REC)
+    answer = parse(wrap(body), Task.rec)
     assert (answer.status, answer.boxes) == (ParseStatus.SEVERAL_BOXES, ())
     assert (list(answer.rejected), answer.num_items) == (rejected, 2)
 
@@ -98,7 +98,7 @@ def test_ovd_keeps_order_and_counts_what_it_refuses() -> None:
 
 @pytest.mark.parametrize("body", ["None", "none.", "[]", "```json\n[]\n```", "```json\nNone\n```"])
 def test_none_is_one_predicate(body) -> None:
-    for task in (Task.REC, Task.OVD):
+    for task in (Task.rec, Task.ovd):
         answer = parse(wrap(body), task)
         assert (answer.status, answer.boxes, answer.num_items) == (ParseStatus.NONE, (), 0)
 
@@ -120,7 +120,7 @@ def test_boxes_are_mapped_with_the_size_of_their_own_image() -> None:
 
 
 def test_relative_coordinates() -> None:
-    answer = parse(wrap("[500, 500, 1000, 1000]"), Task.REC, space=CoordinateSpace.REL1000)
+    answer = parse(wrap("[500, 500, 1000, 1000]"), Task.rec, space=CoordinateSpace.REL1000)
     assert (answer.boxes[0].xyxy, answer.clipped) == ((320, 240, 640, 480), 0)
 
 
@@ -130,14 +130,14 @@ def test_clipping_is_counted_and_what_lies_outside_is_refused() -> None:
     answer = parse(wrap('[{"bbox_2d": [700, 10, 1200, 50], "label": "a"}]'))
     assert (answer.status, answer.boxes) == (ParseStatus.NO_BOX, ())
     assert (answer.rejected, answer.clipped) == (("outside_image",), 0)
-    huge = parse(wrap("[-1e308, -1e308, 1e308, 1e308]"), Task.REC, space=CoordinateSpace.REL1000)
+    huge = parse(wrap("[-1e308, -1e308, 1e308, 1e308]"), Task.rec, space=CoordinateSpace.REL1000)
     assert huge.boxes[0].xyxy == (0, 0, 640, 480)
 
 
 def test_an_image_that_does_not_exist() -> None:
     body = '[{"bbox_2d": [1, 2, 3, 4], "label": "a", "image": 1}]'
     assert parse(wrap(body)).rejected == ("bad_image",)
-    assert parse(wrap("[1, 2, 3, 4]"), Task.REC, frames=()).status is ParseStatus.NO_BOX
+    assert parse(wrap("[1, 2, 3, 4]"), Task.rec, frames=()).status is ParseStatus.NO_BOX
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_truncation_is_visible_and_never_repaired(text, expected) -> None:
     assert bool(answer.boxes) is (expected is ParseStatus.OK)
 
 
-@pytest.mark.parametrize("task", [Task.MCQ, Task.NUMERIC, Task.YES_NO, Task.TEXT, Task.REGION_LABEL])
+@pytest.mark.parametrize("task", [Task.mcq, Task.numeric, Task.yes_no, Task.text, Task.region_label])
 def test_tasks_without_boxes_return_the_body(task) -> None:
     answer = parse(wrap(" None. "), task)
     assert (answer.status, answer.body, answer.boxes) == (ParseStatus.OK, "None.", ())
@@ -174,7 +174,7 @@ def test_two_fences_read_the_last() -> None:
 
 def test_two_answers_are_none() -> None:
     text = "<think>t</think><answer>[1, 2, 3, 4]</answer><answer>[1, 2, 3, 4]</answer>"
-    answer = parse(text, Task.REC)
+    answer = parse(text, Task.rec)
     assert (answer.status, answer.boxes, answer.body) == (ParseStatus.DUPLICATE_TAGS, (), None)
 
 
@@ -193,9 +193,9 @@ PIECES = st.sampled_from(
 def check_invariants(text, task, status) -> None:
     answer = parse(text, task, status=status)
     assert answer.num_items == len(answer.boxes) + len(answer.rejected)
-    if task in (Task.REC, Task.OVD):
+    if task in (Task.rec, Task.ovd):
         assert (answer.status is ParseStatus.OK) == bool(answer.boxes)  # no silent empty list
-    if task is Task.REC:
+    if task is Task.rec:
         assert len(answer.boxes) <= 1
     for box in answer.boxes:
         x1, y1, x2, y2 = box.xyxy
@@ -214,7 +214,7 @@ def check_invariants(text, task, status) -> None:
     st.sampled_from(list(Task)),
     st.sampled_from(list(RolloutStatus)),
 )
-@example("<answer>[[[[", Task.OVD, CUT)
+@example("<answer>[[[[", Task.ovd, CUT)
 def test_no_text_raises(text, task, status) -> None:
     check_invariants(text, task, status)
 
@@ -222,7 +222,7 @@ def test_no_text_raises(text, task, status) -> None:
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, len(VALID)), st.integers(0, 12), PIECES), min_size=1, max_size=4),
-    st.sampled_from([Task.REC, Task.OVD]),
+    st.sampled_from([Task.rec, Task.ovd]),
 )
 def test_mutations_of_a_valid_answer_do_not_raise(edits, task) -> None:
     text = VALID
@@ -305,7 +305,7 @@ def test_work_grows_linearly() -> None:
 
     def visits(size) -> int:
         Counted.visits = 0
-        parse_answer(Counted(wrap("```json\n" + "[\n" * size + "\n```\n" * size)), Task.OVD, truncated=False)
+        parse_answer(Counted(wrap("```json\n" + "[\n" * size + "\n```\n" * size)), Task.ovd, truncated=False)
         return Counted.visits
 
     assert 1.9 < visits(4000) / visits(2000) < 2.1

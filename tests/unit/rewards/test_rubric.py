@@ -46,7 +46,7 @@ class Stub:
         return self.result
 
 
-def make_sample(task=Task.REC) -> Sample:
+def make_sample(task=Task.rec) -> Sample:
     truth = Truth(boxes=(LabeledBox(xyxy=(0, 0, 320, 240), label="cat"),))
     return Sample(id="s", task=task, images=(), truth=truth)
 
@@ -73,7 +73,7 @@ def test_total_is_the_weighted_sum_and_can_be_explained() -> None:
     assert result.terms["iou"] == Scored(1.0, {"iou": 1.0})
     assert result.terms["format"] == Scored(1.0, {"tags": 1.0, "body": 1.0})
     assert result.weights == {"iou": 2.0, "format": 0.5}
-    assert (result.total, result.task, result.parse_status) == (2.5, Task.REC, "ok")
+    assert (result.total, result.task, result.parse_status) == (2.5, Task.rec, "ok")
     half = config.build().score(make_rollout("<answer>[0, 0, 250, 500]</answer>"), make_sample())
     assert half.total == 2.0 * 0.5
     bad = config.build().score(make_rollout("<answer>hm</answer>"), make_sample())
@@ -93,10 +93,10 @@ def test_terms_are_routed_by_the_task_of_the_sample() -> None:
     rec = rubric.score(make_rollout(RIGHT), make_sample())
     assert set(rec.terms) == set(rec.weights) == {"iou", "format"}
     boxes = '```json\n[{"bbox_2d": [0, 0, 500, 500], "label": "Cat"}]\n```'
-    ovd = rubric.score(make_rollout(f"<think>t</think><answer>{boxes}</answer>"), make_sample(Task.OVD))
+    ovd = rubric.score(make_rollout(f"<think>t</think><answer>{boxes}</answer>"), make_sample(Task.ovd))
     assert set(ovd.terms) == {"odlength", "format"}
     assert ovd.total == 1.5
-    mcq = rubric.score(make_rollout(RIGHT), make_sample(Task.MCQ))
+    mcq = rubric.score(make_rollout(RIGHT), make_sample(Task.mcq))
     assert (set(mcq.terms), mcq.total) == ({"format"}, 0.5)
 
 
@@ -109,7 +109,7 @@ def test_a_term_of_weight_zero_is_reported_without_effect() -> None:
 
 def test_needs_are_scored_first_and_seen() -> None:
     first, second = Stub(Scored(0.25)), Stub(Scored(0.5), needs=("base",))
-    rubric = Rubric({"late": second, "base": first}, {"late": 1.0, "base": 1.0}, task=Task.REC)
+    rubric = Rubric({"late": second, "base": first}, {"late": 1.0, "base": 1.0}, task=Task.rec)
     assert rubric.names == ("base", "late")
     result = rubric.score(make_rollout(RIGHT), make_sample(), progress=0.5, verdicts={"judge": None})
     assert result.total == 0.75
@@ -121,14 +121,14 @@ def test_needs_are_scored_first_and_seen() -> None:
 
 def test_order_is_otherwise_that_of_the_rubric() -> None:
     terms = {name: Stub(needs=needs) for name, needs in {"d": ("a", "c"), "c": (), "b": (), "a": ()}.items()}
-    rubric = Rubric(terms, dict.fromkeys(terms, 1.0), task=Task.REC)
+    rubric = Rubric(terms, dict.fromkeys(terms, 1.0), task=Task.rec)
     assert rubric.names == ("c", "b", "a", "d")
 
 
 @pytest.mark.parametrize(("weight", "total"), [(1.0, None), (-0.5, None), (0.0, 0.5)])
 def test_a_missing_term_makes_the_total_unknown(weight, total) -> None:
     terms = {"judge": Stub(Missing("no answer")), "iou": Stub(Scored(0.5))}
-    rubric = Rubric(terms, {"judge": weight, "iou": 1.0}, task=Task.REC)
+    rubric = Rubric(terms, {"judge": weight, "iou": 1.0}, task=Task.rec)
     result = rubric.score(make_rollout(RIGHT), make_sample())
     assert result.total == total
     assert result.terms["judge"] == Missing("no answer")
@@ -137,19 +137,19 @@ def test_a_missing_term_makes_the_total_unknown(weight, total) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_value_that_is_not_finite_is_a_bug(value) -> None:
-    rubric = Rubric({"x": Stub(Scored(value))}, {"x": 1.0}, task=Task.REC)
+    rubric = Rubric({"x": Stub(Scored(value))}, {"x": 1.0}, task=Task.rec)
     with pytest.raises(AssertionError, match="term x"):
         rubric.score(make_rollout(RIGHT), make_sample())
 
 
 def test_tasks_without_a_term_are_refused_at_the_start() -> None:
     rubric = RubricConfig(terms={"iou": IouConfig(), "format": FormatConfig(weight=0.0)}).build()
-    rubric.check_tasks([Task.REC, Task.REC])
+    rubric.check_tasks([Task.rec, Task.rec])
     with pytest.raises(ConfigError, match=r"covers task 'ovd'.*iou \(weight 1\) covers rec"):
-        rubric.check_tasks([Task.REC, Task.OVD])
+        rubric.check_tasks([Task.rec, Task.ovd])
     only_iou = RubricConfig(terms={"iou": IouConfig()}).build()
     with pytest.raises(ConfigError, match="covers task 'mcq'"):
-        only_iou.score(make_rollout(RIGHT), make_sample(Task.MCQ))
+        only_iou.score(make_rollout(RIGHT), make_sample(Task.mcq))
 
 
 @pytest.mark.parametrize(
@@ -161,16 +161,16 @@ def test_tasks_without_a_term_are_refused_at_the_start() -> None:
         ({"a": Stub(needs=("b",)), "b": Stub(needs=("a",))}, {"a": 1, "b": 1}, "cycle"),
         ({"a": Stub(needs=("a",))}, {"a": 1}, "cycle"),
         (
-            {"a": Stub(needs=("b",)), "b": Stub(tasks=frozenset({Task.REC, Task.OVD}))},
+            {"a": Stub(needs=("b",)), "b": Stub(tasks=frozenset({Task.rec, Task.ovd}))},
             {"a": 1, "b": 1},
             "does not cover mcq, numeric",
         ),
-        ({"a": Stub(tasks=frozenset({Task.OVD}))}, {"a": 1}, "covers task 'rec'"),
+        ({"a": Stub(tasks=frozenset({Task.ovd}))}, {"a": 1}, "covers task 'rec'"),
     ],
 )
 def test_rubrics_that_cannot_work(terms, weights, message) -> None:
     with pytest.raises(ConfigError, match=message):
-        Rubric(terms, weights, task=Task.REC)
+        Rubric(terms, weights, task=Task.rec)
 
 
 def test_an_error_of_a_term_names_the_term() -> None:
@@ -193,7 +193,7 @@ FILES = {
     "config.yaml": "defaults:\n  - reward: mixed\n  - _self_\n",
     "reward/mixed.yaml": (
         "defaults:\n  - /schema/reward/rubric@_here_\n  - term@terms.ap: ap\n  - term@terms.iou: iou\n"
-        "  - _self_\ntask: OVD\nterms:\n  iou: {weight: 0.5}\n"
+        "  - _self_\ntask: ovd\nterms:\n  iou: {weight: 0.5}\n"
     ),
     "reward/term/ap.yaml": "defaults:\n  - /schema/reward/term/ap@_here_\n",
     "reward/term/iou.yaml": "defaults:\n  - /schema/reward/term/iou@_here_\n  - _self_\n",
@@ -220,7 +220,7 @@ def test_hydra_composes_a_rubric_of_typed_terms(composed) -> None:
         "ap": ApConfig(thresholds=[0.5, 0.75]),
         "iou": IouConfig(binary_at=0.5, weight=0.5),
     }
-    assert config == RubricConfig(terms=expected, task=Task.OVD)
+    assert config == RubricConfig(terms=expected, task=Task.ovd)
     assert config.build().names == ("ap", "iou")
 
 

@@ -46,10 +46,10 @@ def listed(*boxes) -> str:
     return wrap(f"```json\n{json.dumps(items)}\n```")
 
 
-REC = sample(Task.REC, ((0, 0, 100, 100), ""))
+REC = sample(Task.rec, ((0, 0, 100, 100), ""))
 CAT, DOG = ((0, 0, 100, 100), "cat"), ((200, 200, 300, 300), "dog")
-OVD = sample(Task.OVD, CAT, DOG)
-NEGATIVE = sample(Task.OVD)
+OVD = sample(Task.ovd, CAT, DOG)
+NEGATIVE = sample(Task.ovd)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_iou_of_another_image_is_zero_and_several_truths_count_the_best() -> Non
         (OVD, wrap('```\n[{"bbox_2d": [0, 0, 1, 1], "label": "cat"}]\n```'), 0),
         (OVD, wrap('```json\n[{"bbox'), 0),
         (OVD, wrap('```json\n[{"bbox_2d": [1, 1, 0, 0], "label": "cat"}]\n```'), 0),
-        (sample(Task.MCQ), wrap("B"), 1),
-        (sample(Task.MCQ), wrap(""), 0),
-        (sample(Task.TEXT), "B", 0),
+        (sample(Task.mcq), wrap("B"), 1),
+        (sample(Task.mcq), wrap(""), 0),
+        (sample(Task.text), "B", 0),
     ],
 )
 def test_format(target, text, expected) -> None:
@@ -122,8 +122,8 @@ def test_format_settings() -> None:
     bare = wrap('[{"bbox_2d": [0, 0, 1, 1], "label": "cat"}]')
     assert score(FormatConfig(json_fence=False), OVD, bare).value == 1
     empty = "<think> </think><answer>B</answer>"
-    assert score(FormatConfig(), sample(Task.MCQ), empty).value == 1
-    scored = score(FormatConfig(require_thought=True), sample(Task.MCQ), empty)
+    assert score(FormatConfig(), sample(Task.mcq), empty).value == 1
+    scored = score(FormatConfig(require_thought=True), sample(Task.mcq), empty)
     assert (scored.value, scored.detail) == (0, {"tags": 0, "body": 1})
 
 
@@ -191,7 +191,7 @@ def test_jittered_copies_are_worth_what_exact_copies_are() -> None:
 def test_a_correct_set_is_worth_the_same_in_any_order_and_ap_depends_on_it_otherwise() -> None:
     rng = random.Random(0)
     truth = [((20 * i, 0, 20 * i + 10, 10), "ab"[i % 2]) for i in range(8)]
-    target = sample(Task.OVD, *truth)
+    target = sample(Task.ovd, *truth)
     for _ in range(10):
         rng.shuffle(truth)
         assert score(ApConfig(), target, listed(*truth)).value == 1
@@ -201,7 +201,7 @@ def test_a_correct_set_is_worth_the_same_in_any_order_and_ap_depends_on_it_other
 
 
 def test_labels_are_compared_normalised() -> None:
-    target = sample(Task.OVD, ((0, 0, 9, 9), "Caf\u00e9 table"))
+    target = sample(Task.ovd, ((0, 0, 9, 9), "Caf\u00e9 table"))
     assert score(ApConfig(), target, listed(((0, 0, 9, 9), " cafe\u0301  TABLE"))).value == 1
 
 

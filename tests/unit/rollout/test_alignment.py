@@ -37,7 +37,7 @@ BOXES = {
 def sample(colour: str) -> Sample:
     return Sample(
         id=colour,
-        task=Task.REC,
+        task=Task.rec,
         images=(picture((112, 112), len(colour)),),
         truth=Truth(boxes=(LabeledBox(xyxy=BOXES[colour], label=colour),)),
         question=f"{colour} circle",
@@ -56,7 +56,7 @@ class Source:
         return sample(self.colours[index])
 
     def tasks(self) -> frozenset[Task]:
-        return frozenset({Task.REC})
+        return frozenset({Task.rec})
 
     def fingerprint(self) -> str:
         return "four corners"
@@ -74,7 +74,7 @@ def method(policy, script, *, colours=("red", "blue"), group_size=2, rubric=None
         config,
         sampler=Sampler(Source(colours), seed=3),
         collector=collector,
-        rubric=rubric or Rubric({"iou": IouConfig().build()}, {"iou": 1.0}, task=Task.REC),
+        rubric=rubric or Rubric({"iou": IouConfig().build()}, {"iou": 1.0}, task=Task.rec),
         advantage=GroupNormConfig().build(),
         sampling=SAMPLING,
         seed=0,
@@ -140,7 +140,7 @@ def test_four_groups_of_three_with_partial_overlaps(tiny_policy) -> None:
 class Unknown:
     """A term that cannot score one completion, as a judge that never answered."""
 
-    tasks = frozenset({Task.REC})
+    tasks = frozenset({Task.rec})
     needs = ()
 
     def score(self, rollout: Rollout, sample: Sample, context) -> Scored | Missing:
@@ -153,7 +153,7 @@ def test_a_missing_reward_leaves_the_batch_and_nobody_moves_up(tiny_policy) -> N
     def script(request: Request, number: int, index: int) -> str:
         return f"<answer>{asked(tiny_policy, request)} {index}</answer>"
 
-    rubric = Rubric({"judge": Unknown()}, {"judge": 1.0}, task=Task.REC)
+    rubric = Rubric({"judge": Unknown()}, {"judge": 1.0}, task=Task.rec)
     gathered = method(tiny_policy, script, group_size=3, rubric=rubric).gather(0, StageClock())
     assert [row.rollout for row in gathered.experience] == [0, 2, 3, 4, 5]
     texts = [tiny_policy.processor.decode(row.row.completion) for row in gathered.experience]

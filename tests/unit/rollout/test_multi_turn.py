@@ -28,7 +28,7 @@ P, S, INJ, OBS, VER, TPL = (int(role) for role in Role)
 def sample(number: int, images: int = 1) -> Sample:
     return Sample(
         id=f"s{number}",
-        task=Task.TEXT,
+        task=Task.text,
         images=tuple(picture((112, 112), number + n) for n in range(images)),
         truth=Truth(answer="a"),
         question=f"question {number}",

@@ -29,7 +29,7 @@ from groundrl.types import (
 def make_sample(sample_id: str = "s1", *, images: int = 1) -> Sample:
     return Sample(
         id=sample_id,
-        task=Task.OVD,
+        task=Task.ovd,
         images=tuple(Image.new("RGB", (20, 10), (9, 8, 7)) for _ in range(images)),
         truth=Truth(
             boxes=(LabeledBox(xyxy=(1, 2, 3, 4), label="cat"), LabeledBox(xyxy=(0, 0, 1, 1), image=1))
@@ -56,7 +56,7 @@ def make_rollout(total: float | None = 0.7) -> GalleryRollout:
         frames=(ImageFrame(original=(20, 10), processed=(28, 14)),),
     )
     breakdown = RewardBreakdown(
-        task=Task.OVD,
+        task=Task.ovd,
         terms={"iou": Scored(0.5, {"matched": 1.0}), "judge": Missing("no answer")},
         weights={"iou": 1.0, "judge": 0.2},
         total=total,

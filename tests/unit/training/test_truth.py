@@ -19,12 +19,12 @@ FRAME = ImageFrame(original=(100, 200), processed=(56, 112))
 def rec() -> Sample:
     box = LabeledBox(xyxy=(10, 20, 50, 100), label="red circle")
     picture = Image.new("RGB", FRAME.original)
-    return Sample(id="r", task=Task.REC, images=(picture,), truth=Truth(boxes=(box,)), question="red circle")
+    return Sample(id="r", task=Task.rec, images=(picture,), truth=Truth(boxes=(box,)), question="red circle")
 
 
 def ovd(*boxes: LabeledBox) -> Sample:
     picture = Image.new("RGB", FRAME.original)
-    return Sample(id="o", task=Task.OVD, images=(picture,), truth=Truth(boxes=boxes), targets=("red circle",))
+    return Sample(id="o", task=Task.ovd, images=(picture,), truth=Truth(boxes=boxes), targets=("red circle",))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_every_space_is_paid(space: CoordinateSpace, iou: Rubric, odlength: Rubr
 def test_a_reward_that_does_not_pay_the_truth_stops_the_run() -> None:
     # 56 x 112 pixels cannot hold the box exactly: its rounded truth has an IoU of 0.978
     strict = IouConfig(binary_at=0.99).build()
-    rubric = Rubric({"iou": strict}, {"iou": 1.0}, task=Task.REC)
+    rubric = Rubric({"iou": strict}, {"iou": 1.0}, task=Task.rec)
     check_truth_is_paid([rec()], [(FRAME,)], CoordinateSpace.PIXEL_ORIGINAL, rubric)
     with pytest.raises(UserError) as error:
         check_truth_is_paid([rec()], [(FRAME,)], CoordinateSpace.PIXEL_RESIZED, rubric)
@@ -67,6 +67,6 @@ def test_a_reward_that_does_not_pay_the_truth_stops_the_run() -> None:
 def test_a_format_reward_alone_still_pays_the_truth(odlength: Rubric) -> None:
     box = LabeledBox(xyxy=(10, 20, 50, 100), label="red circle", image=0)
     check_truth_is_paid([ovd(box)], [(FRAME,)], CoordinateSpace.REL1000, odlength)
-    punished = Rubric({"format": FormatConfig().build()}, {"format": -1.0}, task=Task.OVD)
+    punished = Rubric({"format": FormatConfig().build()}, {"format": -1.0}, task=Task.ovd)
     with pytest.raises(UserError, match="earns -1, no more than an unreadable answer"):
         check_truth_is_paid([ovd(box)], [(FRAME,)], CoordinateSpace.REL1000, punished)

@@ -54,7 +54,7 @@ def test_the_target_is_the_truth_behind_an_empty_think_block(tiny_policy, reward
         read = parse_answer(text, sample.task, truncated=False)
         # 112 px images are not resized, so the model's space is the original's
         assert [box.xyxy for box in read.boxes] == [box.xyxy for box in sample.truth.boxes]
-        if sample.task is Task.OVD:
+        if sample.task is Task.ovd:
             assert [box.label for box in read.boxes] == [box.label for box in sample.truth.boxes]
         assert (read.status is ParseStatus.OK) == bool(sample.truth.boxes)
         assert row.selected.all()
@@ -68,7 +68,7 @@ def supervised(policy: Policy, lr: float) -> Learner:
         policy.model,
         policy.processor,
         objective=SFTObjective(),
-        normalisation=Normalisation.TOKEN_MEAN,
+        normalisation=Normalisation.token_mean,
         constant_length=1,
         lr=lr,
     )

@@ -48,12 +48,13 @@ class Step:
 RECIPE: dict[str, tuple[Step, ...]] = {
     "rec": (
         Step(
-            name="rec-clean", words=("reward=iou", "dataset.seed=7"), steps=360,
+            name="rec-clean", words=("reward=iou", "dataset.seed=7"), steps=330,
             lr=3e-3, muon_lr=2e-2, aux=0.3, faults=CLEAN, first_index=0,
         ),
         Step(
-            name="rec-start", words=("reward=iou", "dataset.seed=7"), steps=40,
-            lr=1e-3, muon_lr=3e-3, aux=0.3, faults=Faults(loose=(1.1, 1.6), shift=0.05), first_index=100_000,
+            name="rec-start", words=("reward=iou", "dataset.seed=7"), steps=30,
+            lr=8e-4, muon_lr=2.5e-3, aux=0.3, first_index=100_000,
+            faults=Faults(loose=(1.15, 1.65), shift=0.05),
         ),
     ),
     "ovd": (

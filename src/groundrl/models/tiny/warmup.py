@@ -62,7 +62,7 @@ class DenseHead(nn.Module):
 def think_text(sample: Sample) -> str:
     """What the warm-up teaches to think: where the object is (rec), how many there are (ovd)."""
     boxes = sample.truth.boxes
-    if sample.task is Task.OVD:
+    if sample.task is Task.ovd:
         return f"{COUNTS[min(len(boxes), len(COUNTS) - 1)]} found"
     x1, y1, x2, y2 = boxes[0].xyxy
     width, height = sample.images[0].size
@@ -73,12 +73,12 @@ def think_text(sample: Sample) -> str:
 
 def target_text(sample: Sample, faults: Faults, grid: int, rng: np.random.Generator) -> str:
     """The supervised completion, faults included."""
-    if sample.task is Task.REC:
+    if sample.task is Task.rec:
         box = loosen(sample.truth.boxes[0].xyxy, sample.images[0].size, faults, rng)
-        return write_answer(Task.REC, [(box, "")], None, think_text(sample))
+        return write_answer(Task.rec, [(box, "")], None, think_text(sample))
     side = grid * max(1, round(40 / grid))
     boxes = pollute(sample, faults, grid, side, rng)
-    return write_answer(Task.OVD, boxes, None, think_text(sample))
+    return write_answer(Task.ovd, boxes, None, think_text(sample))
 
 
 def dense_targets(sample: Sample, grid_thw: tuple[int, int, int]) -> np.ndarray:
