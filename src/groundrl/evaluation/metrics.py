@@ -171,7 +171,8 @@ def dataset_difference(
 ) -> dict[str, Metric]:
     """after - before of ap, ap50, gp50 and gr50 by name, both computed on the same draws of samples.
 
-    Empty without detection samples. Raises UserError unless both hold the same samples, in any order.
+    Both are ranked in the order of `before`, whatever that of `after`. Empty without detection samples.
+    Raises UserError unless both hold the same samples.
     """
     old, new = ({result.sample.id: result for result in _detection_results(rows)} for rows in (before, after))
     if old.keys() != new.keys():
@@ -181,7 +182,7 @@ def dataset_difference(
         )
     if not old:
         return {}
-    order = sorted(old)
+    order = list(old)  # AP of equal scores depends on the order of samples: keep that of `summarise`
     first = _dataset_statistic([old[name] for name in order])
     second = _dataset_statistic([new[name] for name in order])
     metrics = bootstrap_many(

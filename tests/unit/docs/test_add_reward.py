@@ -15,7 +15,17 @@ from PIL import Image
 from groundrl.config.compose import composing
 from groundrl.config.locate import located
 from groundrl.config.registry import load_all
-from groundrl.types import ImageFrame, LabeledBox, Rollout, RolloutStatus, Sample, Scored, Segment, Task, Truth
+from groundrl.types import (
+    ImageFrame,
+    LabeledBox,
+    Rollout,
+    RolloutStatus,
+    Sample,
+    Scored,
+    Segment,
+    Task,
+    Truth,
+)
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "howto" / "add_reward.md"
 
@@ -54,5 +64,3 @@ def test_the_two_files_make_a_reward(tmp_path: Path) -> None:
     # the box is clipped to 30 px: centres (21.5, 24) and (10, 10), diagonal 50
     assert term.value == pytest.approx(1 - np.hypot(11.5, 14) / 50)
     assert rubric.names == ("centre", "format")
-
-

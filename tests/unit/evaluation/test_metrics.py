@@ -270,3 +270,23 @@ def test_summaries_are_deterministic() -> None:
     first = summarise(results, prefix="greedy", seed=7, resamples=30)
     assert summarise(results, prefix="greedy", seed=7, resamples=30) == first
     assert summarise(results, prefix="greedy", seed=8, resamples=30) != first
+
+
+def test_a_data_set_difference_is_that_of_the_two_summaries() -> None:
+    """AP of equal scores depends on the order of samples; ids that do not sort as they come must not matter."""
+
+    def results(pattern: str) -> list[SampleResult]:
+        box = ((0, 0, 10, 10), "cat")
+        miss = ((50, 50, 60, 60), "cat")
+        said = {"h": listed(box), "m": listed(miss), "b": listed(miss, box)}
+        names = [f"s-{len(pattern) - number}" for number in range(len(pattern))]
+        return [result(name, Task.ovd, [box], said[kind]) for name, kind in zip(names, pattern, strict=True)]
+
+    old, new = results("mmhbhhmbm"), results("hmbmhbhhh")
+    gain = dataset_difference(old, new, resamples=20)
+    before, after = (summarise(rows, prefix="greedy", resamples=0) for rows in (old, new))
+    assert 0 < before["greedy/ap"].value < after["greedy/ap"].value < 1
+    for name in ("ap", "ap50", "gp50", "gr50"):
+        assert gain[name].value == pytest.approx(
+            after[f"greedy/{name}"].value - before[f"greedy/{name}"].value, abs=1e-12
+        )
