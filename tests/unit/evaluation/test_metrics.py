@@ -273,7 +273,7 @@ def test_summaries_are_deterministic() -> None:
 
 
 def test_a_data_set_difference_is_that_of_the_two_summaries() -> None:
-    """AP of equal scores depends on the order of samples; ids that do not sort as they come must not matter."""
+    """AP of equal scores depends on the order of samples; ids need not sort as they come."""
 
     def results(pattern: str) -> list[SampleResult]:
         box = ((0, 0, 10, 10), "cat")
