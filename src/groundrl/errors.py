@@ -57,9 +57,5 @@ class CheckpointError(UserError):
     """A checkpoint that is missing, incomplete or does not match its manifest."""
 
 
-class EngineError(GroundRLError):
-    """A rollout engine that failed in a way that is not the model's doing."""
-
-
 class NonFiniteError(GroundRLError):
     """A loss or gradient that is not finite although the guard was told to stop."""

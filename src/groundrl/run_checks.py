@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from groundrl.config.invocation import Invocation
 from groundrl.config.words import parted
 from groundrl.data.base import DatasetConfig, SampleSource, Split
@@ -20,7 +18,8 @@ from groundrl.learner.algorithms import EvalOnlyConfig, GRPOConfig
 from groundrl.losses.config import ClipConfig
 from groundrl.parsing.answer import parse_rollout
 from groundrl.rewards.rubric import Rubric
-from groundrl.types import ImageFrame, Rollout, RolloutStatus, Sample, Segment, Task
+from groundrl.rollout.written import written_rollout
+from groundrl.types import ImageFrame, Rollout, Sample, Task
 
 if TYPE_CHECKING:
     from groundrl.run_config import RunConfig
@@ -129,23 +128,8 @@ def _measured(config: RunConfig, rubric: Rubric, k: int) -> list[str]:
 
 def _silent(sample: Sample, index: int) -> Rollout:
     """A rollout that says nothing."""
-    nothing = np.zeros(0, dtype=np.int64)
-    segment = Segment(
-        prompt_ids=nothing,
-        images=(),
-        response_ids=nothing,
-        roles=nothing.astype(np.int8),
-        behaviour_logprobs=nothing.astype(np.float32),
-    )
-    return Rollout(
-        sample_id=sample.id,
-        group=0,
-        index=index,
-        segments=[segment],
-        status=RolloutStatus.FINISHED,
-        text="",
-        frames=tuple(ImageFrame(original=image.size, processed=image.size) for image in sample.images),
-    )
+    frames = [ImageFrame(original=image.size, processed=image.size) for image in sample.images]
+    return written_rollout(sample.id, "", frames, index=index)
 
 
 def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:

@@ -10,13 +10,12 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from groundrl.errors import CheckpointError
 from groundrl.evaluation.metrics import SampleResult
 from groundrl.evaluation.suite import Evaluation, Suite
+from groundrl.rollout.written import written_rollout
 from groundrl.tracking.lines import write_atomic
-from groundrl.types import CoordinateSpace, ImageFrame, Role, Rollout, RolloutStatus, Sample, Segment
+from groundrl.types import CoordinateSpace, ImageFrame, Rollout, RolloutStatus, Sample
 
 
 def store(path: Path, evaluation: Evaluation) -> None:
@@ -49,25 +48,14 @@ def restore(path: Path, samples: Sequence[Sample], suite: Suite, *, progress: fl
     by_kind: dict[str, dict[str, list[Rollout]]] = {"greedy": {}, "sampled": {}}
     for line in path.read_text("utf-8").splitlines():
         entry = json.loads(line)
-        tokens = int(entry["tokens"])
-        segment = Segment(
-            prompt_ids=np.zeros(0, dtype=np.int64),
-            images=(),
-            response_ids=np.zeros(tokens, dtype=np.int64),
-            roles=np.full(tokens, Role.STUDENT, dtype=np.int8),
-            behaviour_logprobs=np.full(tokens, np.nan, dtype=np.float32),
-        )
-        rollout = Rollout(
-            sample_id=entry["sample_id"],
-            group=0,
-            index=int(entry["index"]),
-            segments=[segment],
+        rollout = written_rollout(
+            entry["sample_id"],
+            entry["text"],
+            [ImageFrame(original=(o[0], o[1]), processed=(p[0], p[1])) for o, p in entry["frames"]],
+            space=CoordinateSpace(entry["space"]),
             status=RolloutStatus(entry["status"]),
-            text=entry["text"],
-            frames=tuple(
-                ImageFrame(original=(o[0], o[1]), processed=(p[0], p[1])) for o, p in entry["frames"]
-            ),
-            coordinate_space=CoordinateSpace(entry["space"]),
+            tokens=int(entry["tokens"]),
+            index=int(entry["index"]),
         )
         by_kind[entry["kind"]].setdefault(rollout.sample_id, []).append(rollout)
     if set(by_kind["greedy"]) != {sample.id for sample in samples}:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from groundrl.errors import UserError
 from groundrl.geometry.frames import from_original
 from groundrl.prompting.answer import write_answer
 from groundrl.rewards.rubric import Rubric
-from groundrl.types import CoordinateSpace, ImageFrame, Rollout, RolloutStatus, Sample, Segment
+from groundrl.rollout.written import written_rollout
+from groundrl.types import CoordinateSpace, ImageFrame, Sample
 
 
 def truth_text(sample: Sample, frames: Sequence[ImageFrame], space: CoordinateSpace) -> str:
@@ -32,32 +31,11 @@ def check_truth_is_paid(
     """Raise UserError when the truth of a sample earns no more than an unreadable answer."""
     for sample, own in zip(samples, frames, strict=True):
         text = truth_text(sample, own, space)
-        paid = rubric.score(_said(sample, own, space, text), sample).total
-        unpaid = rubric.score(_said(sample, own, space, "?"), sample).total
+        paid = rubric.score(written_rollout(sample.id, text, own, space=space), sample).total
+        unpaid = rubric.score(written_rollout(sample.id, "?", own, space=space), sample).total
         if paid is not None and unpaid is not None and paid <= unpaid:
             raise UserError(
                 f"reward: the truth of sample {sample.id}, written as {text!r}, earns {paid:.3g}, no more "
                 f"than an unreadable answer ({unpaid:.3g}); check the reward's task, the prompt's format and "
                 f"the coordinate space ({space})"
             )
-
-
-def _said(sample: Sample, frames: tuple[ImageFrame, ...], space: CoordinateSpace, text: str) -> Rollout:
-    nothing = np.zeros(0, dtype=np.int64)
-    segment = Segment(
-        prompt_ids=nothing,
-        images=(),
-        response_ids=nothing,
-        roles=nothing.astype(np.int8),
-        behaviour_logprobs=nothing.astype(np.float32),
-    )
-    return Rollout(
-        sample_id=sample.id,
-        group=0,
-        index=0,
-        segments=[segment],
-        status=RolloutStatus.FINISHED,
-        text=text,
-        frames=frames,
-        coordinate_space=space,
-    )

@@ -15,14 +15,12 @@ from PIL import Image
 from groundrl.config.compose import composing
 from groundrl.config.locate import located
 from groundrl.config.registry import load_all
+from groundrl.rollout.written import written_rollout
 from groundrl.types import (
     ImageFrame,
     LabeledBox,
-    Rollout,
-    RolloutStatus,
     Sample,
     Scored,
-    Segment,
     Task,
     Truth,
 )
@@ -49,14 +47,8 @@ def test_the_two_files_make_a_reward(tmp_path: Path) -> None:
         rubric = config.reward.build()
     finally:
         del sys.modules[module.__name__]
-    none = np.zeros(0, dtype=np.int64)
-    segment = Segment(prompt_ids=none, images=(), response_ids=none, roles=none.astype(np.int8),
-                      behaviour_logprobs=none.astype(np.float32))  # fmt: skip
-    rollout = Rollout(
-        sample_id="a", group=0, index=0, segments=[segment], status=RolloutStatus.FINISHED,
-        text='<think></think><answer>{"bbox_2d": [13, 14, 33, 34]}</answer>',
-        frames=(ImageFrame(original=(30, 40), processed=(30, 40)),),
-    )  # fmt: skip
+    frames = [ImageFrame(original=(30, 40), processed=(30, 40))]
+    rollout = written_rollout("a", '<think></think><answer>{"bbox_2d": [13, 14, 33, 34]}</answer>', frames)
     truth = Truth(boxes=(LabeledBox(xyxy=(0.0, 0.0, 20.0, 20.0)),))
     sample = Sample(id="a", task=Task.rec, images=(Image.new("RGB", (30, 40)),), truth=truth, question="x")
     term = rubric.score(rollout, sample).terms["centre"]
