@@ -17,4 +17,4 @@ def test_killed_runs_end_bit_equal() -> None:
                "debug=smoke"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "0 differ" in done.stdout
+    assert "3 of 3 kills, 0 differ" in done.stdout

@@ -37,7 +37,7 @@ class Scorer:
         device = next(model.parameters()).device
         packed = pack(rows, model, pad_id=self.pad_id, device=device)
         logits = completion_logits(model, packed).float()
-        banned = torch.tensor(list(self.banned_ids), device=device)
+        banned = torch.tensor(list(self.banned_ids), dtype=torch.long, device=device)
         logits = logits.index_fill(2, banned, float("-inf")) / self.temperature
         full = torch.log_softmax(logits, dim=-1)
         logprobs = full.gather(2, packed.targets[..., None])[..., 0]

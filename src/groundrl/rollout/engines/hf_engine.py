@@ -71,7 +71,7 @@ class HFEngine:
         lengths = np.zeros(len(chunk), dtype=np.int64)
         ended = np.zeros(len(chunk), dtype=bool)
         live = np.arange(len(chunk))  # chunk index of each cache row
-        banned = torch.tensor(self.processor.banned_ids, device=device)
+        banned = torch.tensor(self.processor.banned_ids, dtype=torch.long, device=device)
         stops = np.array(sorted(self.processor.eos_ids))
         for t in range(sampling.max_new_tokens):
             logits = logits.float().index_fill(1, banned, float("-inf"))
