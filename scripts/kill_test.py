@@ -4,8 +4,8 @@
     python scripts/kill_test.py --kills 3 debug=smoke         fewer, other settings
 
 Every other kill waits until a checkpoint is being written; every third run is killed again while it resumes.
-Two runs are equal when every training and evaluation metric (times and memory apart), the final weights and the
-optimiser state are equal to the bit.
+Two runs are equal when every training and evaluation metric (times and memory apart), the final weights and
+the optimiser state are equal to the bit.
 """
 
 from __future__ import annotations
