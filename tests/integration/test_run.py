@@ -105,7 +105,9 @@ def test_sigterm_saves_and_the_printed_command_continues(finished: tuple[Path, s
         printed = rest.read()
     assert process.wait(timeout=120) == 128 + signal.SIGTERM
     assert f"python train.py resume={folder}" in printed
-    assert json.loads((folder / "result.json").read_text("utf-8"))["status"] == "interrupted"
+    stopped = json.loads((folder / "result.json").read_text("utf-8"))
+    assert stopped["status"] == "interrupted"
+    assert stopped["eval"]["before"]["greedy/iou"]["value"] > 0.1
     done = call(f"resume={folder}")
     assert done.returncode == 0, done.stderr
     assert "resumed from step-00000" in done.stdout

@@ -73,16 +73,16 @@ def _run_in(folder: RunFolder, config: RunConfig, invocation: Invocation, *, res
 
 def _execute(parts: Parts) -> Outcome:
     parts.display.header(parts.facts)
+    before = _before(parts)
+    evals: dict[str, Any] = {"before": as_json(before.metrics)}
     try:
-        before = _before(parts)
         if parts.method is not None and parts.learner is not None:
             train(parts, parts.method, parts.learner)
     except Interrupted:
-        _finish(parts, "interrupted", {})
+        _finish(parts, "interrupted", evals)
         command = f"python train.py resume={parts.folder.path}"
         parts.display.message(f"interrupted and saved; go on with: {command}")
         return Outcome(code=parts.interrupt.exit_code, folder=parts.folder.path)
-    evals: dict[str, Any] = {"before": as_json(before.metrics)}
     if parts.learner is not None:
         after = evaluate(parts, parts.config.eval.samples, "after training")
         store(parts.folder.path / AFTER, after)
