@@ -68,6 +68,7 @@ def test_missing_weights_on_a_machine_without_a_gpu(cli: Cli) -> None:
     ("text", "problem"),
     [
         (None, "the checkpoint folder lacks config.json, "),
+        ("no template", "the checkpoint folder lacks chat_template.jinja"),
         ("{broken", "config.json is no model's configuration"),
         ("[]", "config.json is no model's configuration"),
         ('{"model_type": "gpt2"}', "model_type 'gpt2' is not a known family; known: qwen2_5_vl"),
@@ -77,7 +78,10 @@ def test_a_folder_that_is_no_checkpoint(cli: Cli, tmp_path: Path, text: str | No
     folder = tmp_path / "weights"
     folder.mkdir()
     if text is not None:
-        for name in ("tokenizer.json", "preprocessor_config.json", "a.safetensors"):
+        names = ["tokenizer.json", "preprocessor_config.json", "a.safetensors", "chat_template.jinja"]
+        if text == "no template":
+            names.remove("chat_template.jinja")
+        for name in names:
             (folder / name).write_text("")
         (folder / "config.json").write_text(text)
     assert problem in cli(f"model.path={folder}", job=start).error

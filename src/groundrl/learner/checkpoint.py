@@ -194,7 +194,10 @@ def check_manifest(folder: Path) -> str | None:
 
 
 def _optimizer_state(learner: Learner) -> dict[str, Tensor]:
-    out: dict[str, Tensor] = {"updates": torch.tensor(learner.updates)}
+    out: dict[str, Tensor] = {
+        "updates": torch.tensor(learner.updates),
+        "nonfinite_in_a_row": torch.tensor(learner.nonfinite_in_a_row),
+    }
     for name, parameter in learner.master.masters.items():
         for key, value in learner.optimizer.state.get(parameter, {}).items():
             out[f"{name}/{key}"] = torch.as_tensor(value)
@@ -204,6 +207,7 @@ def _optimizer_state(learner: Learner) -> dict[str, Tensor]:
 
 def _load_optimizer(learner: Learner, tensors: dict[str, Tensor]) -> None:
     learner.updates = int(tensors.pop("updates"))
+    learner.nonfinite_in_a_row = int(tensors.pop("nonfinite_in_a_row"))
     parameters = learner.master.masters
     learner.optimizer.state.clear()
     masters: dict[str, Tensor] = {}

@@ -14,7 +14,7 @@ from transformers import AutoTokenizer
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from groundrl.config.repo import resolve
-from groundrl.errors import ConfigError, UserError
+from groundrl.errors import ConfigError
 from groundrl.models.config import Attention, Device, ModelConfig, Precision
 from groundrl.models.family import Family, family_of
 from groundrl.models.lora import inject
@@ -66,11 +66,21 @@ def check_folder(path: str, key: str) -> Path:
     missing = [name for name in NEEDED if not (folder / name).is_file()]
     if not list(folder.glob("*.safetensors")):
         missing.append("*.safetensors")
+    if not _has_template(folder):
+        missing.append("chat_template.jinja")
     if missing:
         raise ConfigError(
             key, f"the checkpoint folder lacks {', '.join(missing)}", got=path, todo="copy them there"
         )
     return folder
+
+
+def _has_template(folder: Path) -> bool:
+    """Whether a chat template lies in the folder, in any of the places transformers has kept it."""
+    if any((folder / name).is_file() for name in ("chat_template.jinja", "chat_template.json")):
+        return True
+    settings = folder / "tokenizer_config.json"
+    return settings.is_file() and '"chat_template"' in settings.read_text("utf-8", errors="replace")
 
 
 def fingerprint(folder: Path) -> str:
@@ -89,8 +99,6 @@ def load_processor(folder: Path, family: Family, config: ModelConfig) -> Process
     template = folder / "chat_template.json"
     if tokenizer.chat_template is None and template.is_file():
         tokenizer.chat_template = json.loads(template.read_text("utf-8"))["chat_template"]
-    if tokenizer.chat_template is None:
-        raise UserError(f"{folder}: no chat template; copy chat_template.jinja from the original checkpoint")
     limits = {"shortest_edge": config.min_pixels, "longest_edge": config.max_pixels}
     image_processor = Qwen2VLImageProcessorPil.from_pretrained(str(folder), size=limits)
     return Processor(tokenizer, image_processor, family)

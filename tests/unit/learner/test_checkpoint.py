@@ -72,6 +72,7 @@ def test_everything_comes_back_bit_for_bit(loaded_policy, saved) -> None:
     store, policy, made = saved
     np.random.standard_normal()  # leaves a second Gaussian cached
     random.gauss(0, 1)
+    made.nonfinite_in_a_row = 2
     folder = store.save(3, policy, made, STATE)
     expected_draws = draws()
 
@@ -85,6 +86,7 @@ def test_everything_comes_back_bit_for_bit(loaded_policy, saved) -> None:
     assert mine.keys() == theirs.keys()
     assert all(mine[name].tobytes() == theirs[name].tobytes() for name in mine)
     assert fresh.updates == made.updates == 3
+    assert fresh.nonfinite_in_a_row == made.nonfinite_in_a_row == 2
     pairs = list(zip(policy.model.parameters(), other.model.parameters(), strict=True))
     for a, b in pairs:
         first, second = made.optimizer.state[a], fresh.optimizer.state[b]
