@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -93,8 +94,8 @@ def test_best_checkpoint_is_a_hugging_face_folder(finished: tuple[Path, str], tm
 
 
 def test_sigterm_saves_and_the_printed_command_continues(finished: tuple[Path, str], tmp_path: Path) -> None:
-    folder = tmp_path / "stopped"
-    command = [sys.executable, str(ROOT / "train.py"), *WORDS, f"paths.output_dir={folder}"]
+    words = [*WORDS, "reward=iou", "seed=0", f"paths.root={tmp_path}"]
+    command = [sys.executable, str(ROOT / "train.py"), *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None
     for line in process.stdout:
@@ -104,11 +105,14 @@ def test_sigterm_saves_and_the_printed_command_continues(finished: tuple[Path, s
     with process.stdout as rest:
         printed = rest.read()
     assert process.wait(timeout=120) == 128 + signal.SIGTERM
-    assert f"python train.py resume={folder}" in printed
+    (folder,) = (tmp_path / "main").iterdir()
+    assert folder.name.startswith("debug=smoke,reward=iou-s0-")
+    continuing = printed.split("go on with: python train.py ")[1].split("\n")[0]
+    assert continuing == f"resume={folder}"
     stopped = json.loads((folder / "result.json").read_text("utf-8"))
     assert stopped["status"] == "interrupted"
     assert stopped["eval"]["before"]["greedy/iou"]["value"] > 0.1
-    done = call(f"resume={folder}")
+    done = call(*shlex.split(continuing))
     assert done.returncode == 0, done.stderr
     assert "resumed from step-00000" in done.stdout
     assert outcome(folder) == outcome(finished[0])

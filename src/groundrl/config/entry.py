@@ -23,7 +23,7 @@ from groundrl.config.multirun import job_words, named_job
 from groundrl.config.refusals import refusal
 from groundrl.config.registry import load_all
 from groundrl.config.unread import check_scale_words
-from groundrl.config.words import check_words, is_multirun, parted, split
+from groundrl.config.words import check_words, is_multirun, parted, quoted, split
 from groundrl.errors import GroundRLError
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class Launcher:
 
     def _start(self, main: Callable[..., None], argv: Sequence[str]) -> int:
         flags, words = split(argv)
+        words = [quoted(word) for word in words]
         check_words(words)
         load_all()
         if "--help" in flags or "-h" in flags:

@@ -81,6 +81,17 @@ def check_words(words: Sequence[str]) -> None:
             raise ConfigError(key, "needs an option", got=value, todo=listed)
 
 
+def quoted(word: str) -> str:
+    """The word with its value in quotes where Hydra could not read it otherwise: a value that holds `=`.
+
+    Run folders are named `reward=ap,seed=1-...`, and `resume=FOLDER` must be readable as it was printed.
+    """
+    key, separator, value = word.partition("=")
+    if not separator or "=" not in value or value[:1] in ("'", '"', "[", "{") or "(" in value:
+        return word
+    return key + '="' + value.replace('"', '\\"') + '"'
+
+
 def parted(word: str) -> tuple[str, str]:
     """(key, value) of a word, without `+`, `++` or `~`."""
     key, _, value = word.lstrip("+~").partition("=")

@@ -7,7 +7,7 @@ from hydra._internal.utils import get_args_parser
 
 from groundrl.config import words as module
 from groundrl.config.repo import groups
-from groundrl.config.words import check_words, is_multirun, parted, split
+from groundrl.config.words import check_words, is_multirun, parted, quoted, split
 from groundrl.errors import ConfigError
 
 
@@ -111,3 +111,20 @@ def test_groups_are_the_folders_with_options() -> None:
     assert "model/architecture" not in found
     assert "" not in found
     assert "." not in found
+
+
+@pytest.mark.parametrize(
+    ("word", "read"),
+    [
+        ("resume=out/reward=ap,model=tiny-s0-1f", 'resume="out/reward=ap,model=tiny-s0-1f"'),
+        ("model.path=a=b", 'model.path="a=b"'),
+        ('model.path=a="b', 'model.path="a=\\"b"'),
+        ("seed=0,1", "seed=0,1"),
+        ('resume="a=b"', 'resume="a=b"'),
+        ("dataset.styles={word: 1}", "dataset.styles={word: 1}"),
+        ("experiment=glob(*)", "experiment=glob(*)"),
+        ("~reward", "~reward"),
+    ],
+)
+def test_values_with_an_equals_sign_are_quoted(word: str, read: str) -> None:
+    assert quoted(word) == read
