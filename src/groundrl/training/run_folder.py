@@ -13,6 +13,7 @@ from groundrl.config.invocation import Invocation
 from groundrl.errors import RunFolderError
 from groundrl.run_config import PathsConfig
 from groundrl.tracking.lines import write_atomic
+from groundrl.tracking.redact import redact
 
 CONFIG = "config.yaml"
 OVERRIDES = "overrides.yaml"
@@ -43,9 +44,15 @@ def create(paths: PathsConfig, invocation: Invocation, seed: int) -> RunFolder:
     """A new run folder with the configuration written into it.
 
     A name made from the settings gets `.2`, `.3`, ... when an earlier run has it or another process is
-    about to; a folder given by `paths.output_dir` must not hold a run. Raises RunFolderError.
+    about to; a folder given by `paths.output_dir` must not hold a run. Raises RunFolderError, also when a
+    setting holds a secret: settings are stored, printed and uploaded.
     """
     check_new(paths)
+    if redact(invocation.resolved) != invocation.resolved:
+        raise RunFolderError(
+            "a setting holds a secret (a key, a password or a login in an address), and settings are stored "
+            "with the run; give secrets by environment variables only"
+        )
     if paths.output_dir is not None:
         return _open_new(Path(paths.output_dir), invocation, "paths.output_dir")
     base = Path(paths.root) / (invocation.experiment or "main") / invocation.folder_name(seed)

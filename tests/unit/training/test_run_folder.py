@@ -150,3 +150,15 @@ def test_drift_names_every_leaf_that_differs() -> None:
     new = {"a": {"b": 2, "c": [1, 2], "e": 3}}
     assert drift(old, new) == [("a.b", 1, 2), ("a.e", None, 3)]
     assert drift(old, old) == []
+
+
+def test_a_secret_in_a_setting_is_refused_and_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_0123456789abc")
+    for value in ("hf_0123456789abc", "s3://user:passphrase@host/data"):
+        own = Invocation(overrides=(), experiment=None, resolved={"dataset": {"path": value}})
+        with pytest.raises(RunFolderError, match="a setting holds a secret") as caught:
+            create(PathsConfig(root=str(tmp_path)), own, 0)
+        assert value not in str(caught.value)
+    assert files(tmp_path) == []
