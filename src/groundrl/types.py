@@ -29,6 +29,7 @@ class Task(StrEnum):
 
     rec = "rec"
     ovd = "ovd"
+    point = "point"
     region_label = "region_label"
     mcq = "mcq"
     numeric = "numeric"
@@ -49,6 +50,15 @@ class LabeledBox:
     """A box in original pixels, with the index of the image it lies on."""
 
     xyxy: XYXY
+    label: str = ""
+    image: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabeledPoint:
+    """A point in original pixels, with the index of the image it lies on."""
+
+    xy: tuple[float, float]
     label: str = ""
     image: int = 0
 
@@ -171,7 +181,8 @@ class Rollout:
     `group` numbers the prompt inside the batch, `index` the completion inside its group. `text` is the
     decoded final turn of the student, special tokens dropped: what parsers, rewards and metrics read.
     `frames` are the sizes of the sample's images, in order. An append-only conversation has one segment; a
-    conversation whose context was rewritten has one segment a turn.
+    conversation whose context was rewritten has one segment a turn. `think_tokens` is the length of the final
+    turn's think text under the policy's tokeniser; None where it was not counted.
     """
 
     sample_id: str
@@ -184,6 +195,7 @@ class Rollout:
     coordinate_space: CoordinateSpace = CoordinateSpace.PIXEL_ORIGINAL
     seed: int = 0
     turns: int = 1
+    think_tokens: int | None = None
 
     @property
     def num_student_tokens(self) -> int:

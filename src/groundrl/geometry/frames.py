@@ -36,6 +36,13 @@ def to_original(xyxy: XYXY, space: CoordinateSpace, frame: ImageFrame) -> XYXY:
     return _scale(xyxy, _unit(space, frame), frame.original)
 
 
+def point_to_original(
+    xy: tuple[float, float], space: CoordinateSpace, frame: ImageFrame
+) -> tuple[float, float]:
+    """A point written in `space`, in pixels of the original image (not clipped)."""
+    return to_original((*xy, *xy), space, frame)[:2]
+
+
 def from_original(xyxy: XYXY, space: CoordinateSpace, frame: ImageFrame) -> XYXY:
     """A box in original pixels, written in `space` (floats: the caller decides how to round)."""
     return _scale(xyxy, frame.original, _unit(space, frame))

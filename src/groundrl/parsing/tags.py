@@ -21,12 +21,14 @@ class TagScan:
 
     strict   exactly one think pair, then exactly one answer pair, only whitespace around them
     problem  why `answer` is None
+    open     what stands after an answer tag that is never closed
     """
 
     think: str | None
     answer: str | None
     strict: bool
     problem: ParseStatus | None = None
+    open: str | None = None
 
 
 def scan_tags(text: str) -> TagScan:
@@ -38,7 +40,9 @@ def scan_tags(text: str) -> TagScan:
     has_think = think_open >= 0 and think_close >= 0
     think = text[think_open + len(THINK[0]) : think_close].strip() if 0 <= think_open < think_close else None
     if answer_open < 0 or answer_close < 0:
-        return TagScan(think=think, answer=None, strict=False, problem=ParseStatus.NO_ANSWER_TAG)
+        begun = answer_open >= 0 and (answer_open > think_close >= 0 or think_open < 0)
+        rest = text[answer_open + len(ANSWER[0]) :].strip() if begun else None
+        return TagScan(think=think, answer=None, strict=False, problem=ParseStatus.NO_ANSWER_TAG, open=rest)
     think_end = think_close + len(THINK[1])
     if answer_close < answer_open or (has_think and not think_open < think_close < think_end <= answer_open):
         return TagScan(think=think, answer=None, strict=False, problem=ParseStatus.TAG_ORDER)

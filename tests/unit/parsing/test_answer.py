@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -10,10 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from groundrl.parsing.answer import Answer, ParseStatus, RejectReason, parse_answer, parse_rollout
+from groundrl.parsing.config import ParsingConfig
 from groundrl.types import (
     CoordinateSpace,
     ImageFrame,
     LabeledBox,
+    LabeledPoint,
     Rollout,
     RolloutStatus,
     Sample,
@@ -32,6 +35,7 @@ def parse(
     status=RolloutStatus.FINISHED,
     space=CoordinateSpace.PIXEL_ORIGINAL,
     frames=(FRAME,),
+    salvage=False,
 ) -> Answer:
     rollout = Rollout(
         sample_id="s",
@@ -43,7 +47,8 @@ def parse(
         frames=frames,
         coordinate_space=space,
     )
-    return parse_rollout(rollout, Sample(id="s", task=task, images=(), truth=Truth()))
+    sample = Sample(id="s", task=task, images=(), truth=Truth())
+    return parse_rollout(rollout, sample, ParsingConfig(salvage=salvage))
 
 
 def wrap(body) -> str:
@@ -93,7 +98,8 @@ def test_ovd_keeps_order_and_counts_what_it_refuses() -> None:
         LabeledBox(xyxy=(1, 2, 9, 9), label="Cat"),
     )
     assert answer.rejected == (RejectReason.WRONG_COUNT, RejectReason.NO_LABEL)
-    assert (answer.num_items, answer.fenced, answer.status) == (4, True, ParseStatus.OK)
+    assert (answer.num_items, answer.fenced, answer.status) == (4, True, ParseStatus.ITEM_REJECTED)
+    assert answer.readable
 
 
 @pytest.mark.parametrize("body", ["None", "none.", "[]", "```json\n[]\n```", "```json\nNone\n```"])
@@ -128,7 +134,7 @@ def test_clipping_is_counted_and_what_lies_outside_is_refused() -> None:
     answer = parse(wrap('[{"bbox_2d": [-5, 10, 1200, 50], "label": "a"}]'))
     assert (answer.boxes[0].xyxy, answer.clipped, answer.rejected) == ((0, 10, 640, 50), 1, ())
     answer = parse(wrap('[{"bbox_2d": [700, 10, 1200, 50], "label": "a"}]'))
-    assert (answer.status, answer.boxes) == (ParseStatus.NO_BOX, ())
+    assert (answer.status, answer.boxes, answer.readable) == (ParseStatus.ITEM_REJECTED, (), False)
     assert (answer.rejected, answer.clipped) == (("outside_image",), 0)
     huge = parse(wrap("[-1e308, -1e308, 1e308, 1e308]"), Task.rec, space=CoordinateSpace.REL1000)
     assert huge.boxes[0].xyxy == (0, 0, 640, 480)
@@ -137,7 +143,7 @@ def test_clipping_is_counted_and_what_lies_outside_is_refused() -> None:
 def test_an_image_that_does_not_exist() -> None:
     body = '[{"bbox_2d": [1, 2, 3, 4], "label": "a", "image": 1}]'
     assert parse(wrap(body)).rejected == ("bad_image",)
-    assert parse(wrap("[1, 2, 3, 4]"), Task.rec, frames=()).status is ParseStatus.NO_BOX
+    assert parse(wrap("[1, 2, 3, 4]"), Task.rec, frames=()).status is ParseStatus.ITEM_REJECTED
 
 
 @pytest.mark.parametrize(
@@ -157,10 +163,51 @@ def test_truncation_is_visible_and_never_repaired(text, expected) -> None:
     assert bool(answer.boxes) is (expected is ParseStatus.OK)
 
 
+LEADING = '<think>t</think><answer>```json\n[{"bbox_2d": [1, 2, 3, 4], "label": "a"}, {"bb'
+
+
+def test_salvage_keeps_complete_items_of_a_cut_answer_and_says_so() -> None:
+    answer = parse(LEADING, status=CUT, salvage=True)
+    assert (answer.status, answer.truncated) == (ParseStatus.SALVAGED, True)
+    assert answer.boxes == (LabeledBox(xyxy=(1, 2, 3, 4), label="a"),)
+    assert (answer.rejected, answer.num_items) == (("incomplete",), 2)
+    assert not answer.readable
+    assert not answer.strict
+
+
+def test_salvage_is_for_cut_answers_only() -> None:
+    assert parse(LEADING, salvage=True).status is ParseStatus.NO_ANSWER_TAG  # finished, and never closed
+    assert parse("<think>t <answer>[1, 2, 3, 4]", Task.rec, status=CUT, salvage=True).boxes == ()
+    assert parse(LEADING, Task.mcq, status=CUT, salvage=True).status is ParseStatus.TRUNCATED
+    two = "<think>t</think><answer>[[1, 2, 3, 4], [1, 2, 3, 4"
+    assert parse(two, Task.rec, status=CUT, salvage=True).boxes == ()  # one box was asked for
+
+
+def test_salvage_of_a_closed_but_broken_answer() -> None:
+    body = '[{"bbox_2d": [1, 2, 3, 4], "label": "a"}, {"bb'
+    answer = parse(wrap(body), salvage=True)
+    assert (answer.status, len(answer.boxes)) == (ParseStatus.SALVAGED, 1)
+    assert parse(wrap(body)).status is ParseStatus.BAD_JSON
+
+
+def test_points_are_mapped_and_refused_outside() -> None:
+    body = '[{"point_2d": [322, 238], "label": "a"}, {"point_2d": [645, 0]}, [0, 0]]'
+    answer = parse(wrap(body), Task.point, space=CoordinateSpace.PIXEL_RESIZED)
+    # 644 x 476 -> 640 x 480: (322, 238) is the centre; 644 is the edge
+    assert answer.points == (LabeledPoint(xy=(320, 240), label="a"), LabeledPoint(xy=(0, 0)))
+    assert (answer.status, answer.rejected) == (ParseStatus.ITEM_REJECTED, ("outside_image",))
+    assert parse(wrap("None"), Task.point).status is ParseStatus.NONE
+    edge = parse(wrap("[1000, 1000]"), Task.point, space=CoordinateSpace.REL1000)
+    assert edge.points[0].xy == (math.nextafter(640, 0), math.nextafter(480, 0))  # of the last pixel
+    assert parse(wrap("[1, 2, 3, 4]"), Task.point).rejected == ("wrong_count",)
+
+
 @pytest.mark.parametrize("task", [Task.mcq, Task.numeric, Task.yes_no, Task.text, Task.region_label])
 def test_tasks_without_boxes_return_the_body(task) -> None:
     answer = parse(wrap(" None. "), task)
-    assert (answer.status, answer.body, answer.boxes) == (ParseStatus.OK, "None.", ())
+    unreadable = task in (Task.numeric, Task.yes_no)
+    assert answer.status is (ParseStatus.UNREADABLE if unreadable else ParseStatus.OK)
+    assert (answer.body, answer.boxes, answer.value is None) == ("None.", (), unreadable)
     assert parse(wrap(" "), task).status is ParseStatus.EMPTY
     assert parse("B", task).status is ParseStatus.NO_ANSWER_TAG
 
@@ -192,9 +239,14 @@ PIECES = st.sampled_from(
 
 def check_invariants(text, task, status) -> None:
     answer = parse(text, task, status=status)
-    assert answer.num_items == len(answer.boxes) + len(answer.rejected)
-    if task in (Task.rec, Task.ovd):
-        assert (answer.status is ParseStatus.OK) == bool(answer.boxes)  # no silent empty list
+    items = len(answer.boxes) + len(answer.points)
+    assert answer.num_items == items + len(answer.rejected)
+    if task in (Task.rec, Task.ovd, Task.point):  # no silent empty list, no silent refusal
+        assert (answer.status in (ParseStatus.OK, ParseStatus.ITEM_REJECTED)) == bool(answer.num_items) or (
+            answer.status is ParseStatus.SEVERAL_BOXES
+        )
+        assert (answer.status is ParseStatus.OK) == bool(items and not answer.rejected)
+        assert answer.readable == (bool(items) or answer.status is ParseStatus.NONE)
     if task is Task.rec:
         assert len(answer.boxes) <= 1
     for box in answer.boxes:
@@ -215,6 +267,7 @@ def check_invariants(text, task, status) -> None:
     st.sampled_from(list(RolloutStatus)),
 )
 @example("<answer>[[[[", Task.ovd, CUT)
+@example("<answer>None", Task.point, CUT)
 def test_no_text_raises(text, task, status) -> None:
     check_invariants(text, task, status)
 

@@ -5,15 +5,16 @@ import sys
 
 import pytest
 
-from groundrl.parsing.boxes import ItemScan, ModelBox, is_none, read_items
+from groundrl.parsing.boxes import ItemScan, ModelBox, ModelPoint, read_boxes, read_points
+from groundrl.parsing.payload import is_none
 from groundrl.parsing.status import ParseStatus, RejectReason
 
 GOOD = {"bbox_2d": [1, 2, 3, 4], "label": "dog"}
 BOX = ModelBox(xyxy=(1.0, 2.0, 3.0, 4.0), label="dog", image=0)
 
 
-def read(payload, label_required=True) -> ItemScan:
-    return read_items(payload, label_required=label_required)
+def read(payload, label_required=True, salvage=False) -> ItemScan:
+    return read_boxes(payload, label_required=label_required, salvage=salvage)
 
 
 @pytest.mark.parametrize("text", ["None", "none", "NONE.", " none. ", "[]", "[ \n]"])
@@ -47,7 +48,7 @@ def test_not_none(text) -> None:
 @pytest.mark.parametrize("payload", [GOOD, [GOOD]])
 def test_an_object_counts_as_a_list_of_one(payload) -> None:
     scan = read(json.dumps(payload))
-    assert (scan.status, scan.boxes, scan.rejected) == (ParseStatus.OK, (BOX,), ())
+    assert (scan.status, scan.items, scan.rejected) == (ParseStatus.OK, (BOX,), ())
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_an_object_counts_as_a_list_of_one(payload) -> None:
 def test_numbers(numbers, xyxy) -> None:
     for payload in (f"[{numbers}]", f"[[{numbers}]]", f'{{"bbox_2d": [{numbers}]}}'):
         scan = read(payload, label_required=False)
-        assert [box.xyxy for box in scan.boxes] == [xyxy]
+        assert [box.xyxy for box in scan.items] == [xyxy]
 
 
 @pytest.mark.parametrize(
@@ -101,9 +102,9 @@ def test_numbers(numbers, xyxy) -> None:
 def test_a_bad_box_is_refused_with_its_reason_and_spares_the_others(bbox, reason) -> None:
     bad = f'{{"bbox_2d": {bbox}, "label": "cat"}}'
     scan = read(f"[{bad}, {json.dumps(GOOD)}]")
-    assert (scan.status, scan.boxes, scan.rejected) == (ParseStatus.OK, (BOX,), (reason,))
+    assert (scan.status, scan.items, scan.rejected) == (ParseStatus.ITEM_REJECTED, (BOX,), (reason,))
     alone = read(bad)
-    assert (alone.status, alone.boxes, alone.rejected) == (ParseStatus.NO_BOX, (), (reason,))
+    assert (alone.status, alone.items, alone.rejected) == (ParseStatus.ITEM_REJECTED, (), (reason,))
 
 
 @pytest.mark.parametrize(
@@ -127,17 +128,17 @@ def test_a_bad_box_is_refused_with_its_reason_and_spares_the_others(bbox, reason
 )
 def test_a_bad_item_is_refused_with_its_reason(item, reason) -> None:
     scan = read(f"[{item}, {json.dumps(GOOD)}]")
-    assert (scan.boxes, scan.rejected) == ((BOX,), (reason,))
+    assert (scan.items, scan.rejected) == ((BOX,), (reason,))
 
 
 @pytest.mark.parametrize("label", ['a "red" car', "Café", "```json", "<b>", "\\ud800", "[{", 'x" : [1], "'])
 def test_labels_keep_their_text(label) -> None:
     payload = json.dumps([{"bbox_2d": [1, 2, 3, 4], "label": label}])
-    assert read(payload).boxes[0].label == label
+    assert read(payload).items[0].label == label
 
 
 def test_a_lone_surrogate_becomes_storable() -> None:
-    label = read('[{"bbox_2d": [1, 2, 3, 4], "label": "a\\ud800"}]').boxes[0].label
+    label = read('[{"bbox_2d": [1, 2, 3, 4], "label": "a\\ud800"}]').items[0].label
     assert label.encode("utf-8") == b"a?"
 
 
@@ -156,12 +157,12 @@ def test_a_lone_surrogate_becomes_storable() -> None:
         ("7", ParseStatus.NO_BOX),
         ("null", ParseStatus.NO_BOX),
         ('"[1, 2, 3, 4]"', ParseStatus.NO_BOX),
-        ("{}", ParseStatus.NO_BOX),
+        ("{}", ParseStatus.ITEM_REJECTED),
     ],
 )
 def test_status_of_unusable_payloads(payload, status) -> None:
     scan = read(payload)
-    assert (scan.status, scan.boxes) == (status, ())
+    assert (scan.status, scan.items) == (status, ())
 
 
 def test_a_list_of_scalars_is_one_bare_box_and_a_list_of_words_is_many_items() -> None:
@@ -175,10 +176,63 @@ def test_nesting_does_not_reach_the_stack(opening) -> None:
     closing = {"[": "]", '{"a":': "}", '[{"a":': "}]"}[opening]
     for payload in (opening * depth, opening * depth + "1" + closing * depth):
         assert read(payload).status is ParseStatus.BAD_JSON
-    assert read("[" * 32 + "]" * 32).status is ParseStatus.NO_BOX
+    assert read("[" * 32 + "]" * 32).status is ParseStatus.ITEM_REJECTED
 
 
 def test_brackets_inside_strings_are_not_nesting() -> None:
     label = "[" * 500 + '\\"' + "{" * 400
     payload = '[{"bbox_2d": [1, 2, 3, 4], "label": "' + label + '"}]'
     assert read(payload).status is ParseStatus.OK
+
+
+DOG, CUT = json.dumps(GOOD), '{"bbox_2d": [1, 2'
+
+
+@pytest.mark.parametrize(
+    ("payload", "count"),
+    [
+        (f"[{DOG}, {DOG}, {CUT}", 2),
+        (f"[{DOG}, {DOG},", 2),
+        (f"[{DOG}, {DOG}", 2),
+        (f"[{DOG} {DOG}", 0),
+        (f"[{DOG}, {CUT}", 1),
+        (f"[{CUT}", 0),
+        ("[[1, 2, 3, 4], [1, 2", 1),
+        ("[1, 2, 3, 4", 0),
+        (DOG[:-1], 0),
+        (f"here: [{DOG}", 0),
+        (f"[{DOG}] and [{DOG}", 0),
+    ],
+)
+def test_salvage_keeps_complete_leading_items_and_counts_the_rest(payload, count) -> None:
+    assert read(payload, label_required=False).status is ParseStatus.BAD_JSON
+    scan = read(payload, label_required=False, salvage=True)
+    assert [item.xyxy for item in scan.items] == [BOX.xyxy] * count
+    if count:
+        assert (scan.status, scan.rejected) == (ParseStatus.SALVAGED, (RejectReason.INCOMPLETE,))
+    else:
+        assert scan.status is ParseStatus.BAD_JSON
+
+
+def test_salvage_changes_nothing_that_can_be_read() -> None:
+    for payload in (DOG, f"[{DOG}, [1, 2]]", "None", "[]", ""):
+        assert read(payload) == read(payload, salvage=True)
+
+
+def test_a_label_full_of_brackets_does_not_mislead_the_salvage() -> None:
+    label = json.dumps({"bbox_2d": [1, 2, 3, 4], "label": '}]}, {"x": ['})
+    scan = read(f"[{label}, {label[:-3]}", salvage=True)
+    assert [item.label for item in scan.items] == ['}]}, {"x": [']
+
+
+def test_points() -> None:
+    one = ModelPoint(xy=(1.5, 2.0), label="", image=0)
+    for payload in ("[1.5, 2]", "[[1.5, 2]]", '{"point_2d": [1.5, "2"]}'):
+        assert read_points(payload).items == (one,)
+    scan = read_points('[{"point_2d": [1, 2, 3]}, {"bbox_2d": [1, 2]}, {"point_2d": [0, NaN]}]')
+    assert (scan.status, scan.items) == (ParseStatus.ITEM_REJECTED, ())
+    assert scan.rejected == (
+        RejectReason.WRONG_COUNT,
+        RejectReason.MISSING_BOX,
+        RejectReason.BAD_NUMBER,
+    )
