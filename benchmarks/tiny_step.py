@@ -35,6 +35,7 @@ from groundrl.learner.logprobs import Scorer
 from groundrl.learner.objective import GRPOObjective
 from groundrl.losses.config import Normalisation
 from groundrl.models.load import Policy, load_policy
+from groundrl.rewards.grader import Grader
 from groundrl.rollout.collect import Collector
 from groundrl.training.clock import StageClock
 from groundrl.training.grpo import GRPO
@@ -98,7 +99,7 @@ def build(words: list[str]) -> tuple[Policy, GRPO, Learner, GRPOConfig]:
         algorithm,
         sampler=Sampler(config.dataset.build(Split.TRAIN), 0),
         collector=collector,
-        rubric=config.reward.build(),
+        grader=Grader(config.reward.build()),
         advantage=algorithm.advantage.build(),
         sampling=config.rollout.sampling(),
         seed=0,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from enum import StrEnum
+from typing import Protocol
 
 from groundrl.errors import ConfigError
 from groundrl.parsing.answer import Answer
@@ -32,15 +33,31 @@ class ScoreContext:
     verdicts: Mapping[str, float | None] = field(default_factory=dict[str, "float | None"])
 
 
-class Term(Protocol):
-    """One reward term.
+class Compat(StrEnum):
+    """Whose definition a published term follows where the two differ.
 
-    `tasks` are the sample tasks it covers; on others it is not called. `needs` names the terms, by their key
-    in the rubric, whose values it reads from the context; the rubric scores those first.
+    paper          the paper, or common sense where it is silent
+    released_code  the authors' released functions, their defects included; for comparison only
     """
 
-    tasks: ClassVar[frozenset[Task]]
-    needs: ClassVar[tuple[str, ...]]
+    paper = "paper"
+    released_code = "released_code"
+
+
+class Term(Protocol):
+    """One reward term: a pure function of its arguments that can be pickled.
+
+    `tasks` are the sample tasks it covers; on others it is not called. `needs` names the terms, by their key
+    in the rubric, whose values it reads from the context; the rubric scores those first. A penalty, which
+    silence escapes too, says so with `pays_truth = False`; of any other term the run checks at the start
+    that the truth earns more than silence.
+    """
+
+    @property
+    def tasks(self) -> frozenset[Task]: ...
+
+    @property
+    def needs(self) -> tuple[str, ...]: ...
 
     def score(self, rollout: Rollout, sample: Sample, context: ScoreContext) -> Scored | Missing: ...
 

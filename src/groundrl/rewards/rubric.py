@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from groundrl.config.registry import register
-from groundrl.errors import ConfigError
-from groundrl.parsing.answer import parse_rollout
+from groundrl.errors import ConfigError, UserError
+from groundrl.parsing.answer import Answer, parse_rollout
+from groundrl.parsing.config import ParsingConfig
 from groundrl.rewards.base import ScoreContext, Term, TermConfig
+from groundrl.rewards.graded import Graded
+from groundrl.rewards.grading import GradingConfig
 from groundrl.types import Missing, RewardBreakdown, Rollout, Sample, Scored, Task
 
 
@@ -41,18 +45,33 @@ def _order(terms: Mapping[str, Term]) -> list[str]:
     return order
 
 
+class TermError(UserError):
+    """A reward term gave something that is no reward."""
+
+    def __init__(self, name: str, sample: Sample, problem: str) -> None:
+        super().__init__(f"reward term {name!r} {problem} (sample {sample.id}); correct the term")
+
+
 class Rubric:
     """Scores rollouts. Which terms apply to a sample is decided by its task alone."""
 
-    def __init__(self, terms: Mapping[str, Term], weights: Mapping[str, float], *, task: Task) -> None:
+    def __init__(
+        self,
+        terms: Mapping[str, Term],
+        weights: Mapping[str, float],
+        *,
+        task: Task,
+        parsing: ParsingConfig | None = None,
+    ) -> None:
         """`task` is what the rubric was written for: a term must cover it. Raises ConfigError."""
         if not terms:
             raise ConfigError("terms", "a rubric needs at least one term", todo="choose a reward option")
         if all(weights[name] == 0 for name in terms):
             raise ConfigError("terms", "all weights are zero", got=dict(weights), todo="give one a weight")
         self._terms = dict(terms)
-        self._weights = dict(weights)
+        self.weights = dict(weights)
         self._order = _order(terms)
+        self._parsing = parsing or ParsingConfig()
         self.task = task
         self.check_tasks([task])
 
@@ -65,16 +84,69 @@ class Rubric:
         """Names of the terms that score samples of `task`, in order of scoring."""
         return tuple(name for name in self._order if task in self._terms[name].tasks)
 
+    def paying(self, task: Task) -> tuple[str, ...]:
+        """Names of the terms by which the truth of a sample of `task` must earn more than silence does."""
+        return tuple(
+            name
+            for name in self.covering(task)
+            if self.weights[name] > 0 and getattr(self._terms[name], "pays_truth", True)
+        )
+
     def check_tasks(self, tasks: Iterable[Task]) -> None:
         """Raise ConfigError if samples of one of `tasks` would get no reward from any weighted term."""
         for task in tasks:
-            if not any(self._weights[name] for name in self.covering(task)):
+            if not any(self.weights[name] for name in self.covering(task)):
                 covered = "; ".join(
-                    f"{name} (weight {self._weights[name]:g}) covers {_listed(term.tasks)}"
+                    f"{name} (weight {self.weights[name]:g}) covers {_listed(term.tasks)}"
                     for name, term in self._terms.items()
                 )
                 problem = f"no term with a weight covers task {task.value!r}"
                 raise ConfigError("terms", problem, todo=f"add one, or change the dataset; {covered}")
+
+    def parse(self, rollout: Rollout, sample: Sample) -> Answer:
+        """What the rollout said, under this rubric's parsing options."""
+        return parse_rollout(rollout, sample, self._parsing)
+
+    def grade(
+        self,
+        rollout: Rollout,
+        sample: Sample,
+        *,
+        progress: float = 0.0,
+        verdicts: Mapping[str, float | None] | None = None,
+    ) -> Graded:
+        """Parse the rollout once and score every term that covers the sample's task.
+
+        A term of weight 0 is computed and reported without effect. If a term with a weight is missing, the
+        total is None. Raises ConfigError if no term covers the task (`check_tasks` says so at the start).
+        """
+        names = self.covering(sample.task)
+        if not names:
+            self.check_tasks([sample.task])
+        answer = self.parse(rollout, sample)
+        values: dict[str, Scored | Missing] = {}
+        total: float | None = 0.0
+        for name in names:
+            context = ScoreContext(
+                answer=answer, progress=progress, values=values, verdicts={} if verdicts is None else verdicts
+            )
+            value = self._terms[name].score(rollout, sample, context)
+            weight = self.weights[name]
+            if isinstance(value, Scored):
+                if not math.isfinite(value.value):
+                    raise TermError(name, sample, f"gave {value.value}, which is not a finite number")
+                total = None if total is None else total + weight * value.value
+            elif weight:
+                total = None
+            values = {**values, name: value}
+        breakdown = RewardBreakdown(
+            task=sample.task,
+            terms=values,
+            weights={name: self.weights[name] for name in names},
+            total=total,
+            parse_status=answer.status.value,
+        )
+        return Graded(sample=sample, rollout=rollout, answer=answer, breakdown=breakdown)
 
     def score(
         self,
@@ -84,45 +156,28 @@ class Rubric:
         progress: float = 0.0,
         verdicts: Mapping[str, float | None] | None = None,
     ) -> RewardBreakdown:
-        """Parse the rollout once and score every term that covers the sample's task.
-
-        A term of weight 0 is computed and reported without effect. If a term with a weight is missing, the
-        total is None. Raises ConfigError if no term covers the task (`check_tasks` says so at the start).
-        """
-        names = self.covering(sample.task)
-        if not names:
-            self.check_tasks([sample.task])
-        answer = parse_rollout(rollout, sample)
-        values: dict[str, Scored | Missing] = {}
-        total: float | None = 0.0
-        for name in names:
-            context = ScoreContext(
-                answer=answer, progress=progress, values=dict(values), verdicts=dict(verdicts or {})
-            )
-            value = self._terms[name].score(rollout, sample, context)
-            values[name] = value
-            weight = self._weights[name]
-            if isinstance(value, Scored):
-                assert math.isfinite(value.value), f"term {name} gave {value.value} on sample {sample.id}"
-                total = None if total is None else total + weight * value.value
-            elif weight:
-                total = None
-        return RewardBreakdown(
-            task=sample.task,
-            terms=values,
-            weights={name: self._weights[name] for name in names},
-            total=total,
-            parse_status=answer.status.value,
-        )
+        """The breakdown of `grade` alone."""
+        return self.grade(rollout, sample, progress=progress, verdicts=verdicts).breakdown
 
 
 @register("reward", "rubric")
 @dataclass(kw_only=True, slots=True)
 class RubricConfig:
-    """`terms` by name, each with its settings and weight; `task`: what the rubric is written for."""
+    """Named terms and how their answers are read.
+
+    terms    by name, each with its settings and weight
+    task     what the rubric is written for
+    parsing  how answers are read, by rewards and by evaluation
+    grading  in this process or in workers
+    """
+
+    by_task: ClassVar[bool] = False
+    """Whether the sample's task chooses the term, so that a term without samples is no mistake."""
 
     terms: dict[str, TermConfig] = field(default_factory=dict[str, TermConfig])
     task: Task = Task.rec
+    parsing: ParsingConfig = field(default_factory=ParsingConfig)
+    grading: GradingConfig = field(default_factory=GradingConfig)
 
     def build(self) -> Rubric:
         """Raises ConfigError, its key relative to the rubric, on terms that cannot work together."""
@@ -132,4 +187,13 @@ class RubricConfig:
                 terms[name] = config.build()
             except ConfigError as error:
                 raise error.at(f"terms.{name}") from error
-        return Rubric(terms, {name: config.weight for name, config in self.terms.items()}, task=self.task)
+        weights = {name: config.weight for name, config in self.terms.items()}
+        return Rubric(terms, weights, task=self.task, parsing=self.parsing)
+
+
+@register("reward", "by_task")
+@dataclass(kw_only=True, slots=True)
+class ByTaskRubricConfig(RubricConfig):
+    """A rubric for mixed questions: each sample is scored by the terms of its own task."""
+
+    by_task: ClassVar[bool] = True

@@ -15,7 +15,7 @@ from groundrl.rewards.base import TermConfig
 from groundrl.rewards.format import FormatConfig
 from groundrl.rewards.iou import IouConfig
 from groundrl.rewards.odlength import OdLengthConfig
-from groundrl.rewards.rubric import Rubric, RubricConfig
+from groundrl.rewards.rubric import Rubric, RubricConfig, TermError
 from groundrl.types import (
     CoordinateSpace,
     ImageFrame,
@@ -138,7 +138,7 @@ def test_a_missing_term_makes_the_total_unknown(weight, total) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_value_that_is_not_finite_is_a_bug(value) -> None:
     rubric = Rubric({"x": Stub(Scored(value))}, {"x": 1.0}, task=Task.rec)
-    with pytest.raises(AssertionError, match="term x"):
+    with pytest.raises(TermError, match=r"term 'x' gave (nan|inf)"):
         rubric.score(make_rollout(RIGHT), make_sample())
 
 

@@ -91,3 +91,10 @@ def test_duplicates_are_seen_through_jitter_and_need_the_label() -> None:
     assert count_duplicates([box(0, "dog"), box(0, "DOG"), box(0, "cat"), box(0, "dog", image=1)]) == 1
     assert count_duplicates([box(0, width=10), box(0, width=9)]) == 0  # IoU 0.9 is not above 0.9
     assert count_duplicates([]) == 0
+
+
+def test_duplicates_are_counted_across_a_long_answer() -> None:
+    apart = [box(20 * place) for place in range(300)]
+    assert count_duplicates(apart) == 0
+    assert count_duplicates([*apart, *apart[:7]]) == 7
+    assert count_duplicates([apart[0]] * 700) == 699

@@ -5,36 +5,16 @@ import json
 import random
 
 import pytest
+from tests.golden.scenes import sample_of as sample
+from tests.golden.scenes import score
 
 from groundrl.errors import ConfigError
-from groundrl.parsing.answer import Answer, ParseStatus, parse_rollout
+from groundrl.parsing.answer import Answer, ParseStatus
 from groundrl.rewards.ap import Ap50Config, ApConfig
-from groundrl.rewards.base import ScoreContext
 from groundrl.rewards.format import FormatConfig
 from groundrl.rewards.iou import IouConfig, answer_iou
 from groundrl.rewards.odlength import OdLengthConfig
-from groundrl.types import ImageFrame, LabeledBox, Rollout, RolloutStatus, Sample, Scored, Task, Truth
-
-FRAME = ImageFrame(original=(640, 480), processed=(640, 480))
-
-
-def sample(task, *boxes) -> Sample:
-    truth = Truth(boxes=tuple(LabeledBox(xyxy=xyxy, label=label) for xyxy, label in boxes))
-    return Sample(id="s", task=task, images=(), truth=truth)
-
-
-def score(config, target, text) -> Scored:
-    rollout = Rollout(
-        sample_id="s",
-        group=0,
-        index=0,
-        segments=[],
-        status=RolloutStatus.FINISHED,
-        text=text,
-        frames=(FRAME,),
-    )
-    context = ScoreContext(answer=parse_rollout(rollout, target))
-    return config.build().score(rollout, target, context)
+from groundrl.types import LabeledBox, Task, Truth
 
 
 def wrap(body) -> str:
@@ -86,45 +66,6 @@ def test_iou_of_another_image_is_zero_and_several_truths_count_the_best() -> Non
     truths = (LabeledBox(xyxy=(0, 0, 10, 20), image=1), LabeledBox(xyxy=(0, 0, 10, 10), image=1))
     assert answer_iou(answer, Truth(boxes=truths)) == 1.0
     assert answer_iou(answer, Truth()) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("target", "text", "expected"),
-    [
-        (REC, wrap("[0, 0, 1, 1]"), 1),
-        (REC, "<think>a\nb</think><answer>\n[0, 0, 1, 1]\n</answer>\n\n", 1),
-        (REC, "<think></think><answer>[0, 0, 1, 1]</answer>", 1),
-        (REC, wrap("None"), 0),
-        (REC, wrap("here"), 0),
-        (REC, wrap("[[0, 0, 1, 1], [0, 0, 2, 2]]"), 0),
-        (REC, "<answer>[0, 0, 1, 1]</answer>", 0),
-        (REC, "so " + wrap("[0, 0, 1, 1]"), 0),
-        (REC, wrap("[0, 0, 1, 1]") + "ok", 0),
-        (REC, wrap("[0, 0, 1, 1]") * 2, 0),
-        (REC, "<answer>[0, 0, 1, 1]</answer><think>t</think>", 0),
-        (OVD, listed(CAT), 1),
-        (OVD, wrap("None"), 1),
-        (OVD, wrap("```json\n[]\n```"), 1),
-        (OVD, wrap('[{"bbox_2d": [0, 0, 1, 1], "label": "cat"}]'), 0),
-        (OVD, wrap('```\n[{"bbox_2d": [0, 0, 1, 1], "label": "cat"}]\n```'), 0),
-        (OVD, wrap('```json\n[{"bbox'), 0),
-        (OVD, wrap('```json\n[{"bbox_2d": [1, 1, 0, 0], "label": "cat"}]\n```'), 0),
-        (sample(Task.mcq), wrap("B"), 1),
-        (sample(Task.mcq), wrap(""), 0),
-        (sample(Task.text), "B", 0),
-    ],
-)
-def test_format(target, text, expected) -> None:
-    assert score(FormatConfig(), target, text).value == expected
-
-
-def test_format_settings() -> None:
-    bare = wrap('[{"bbox_2d": [0, 0, 1, 1], "label": "cat"}]')
-    assert score(FormatConfig(json_fence=False), OVD, bare).value == 1
-    empty = "<think> </think><answer>B</answer>"
-    assert score(FormatConfig(), sample(Task.mcq), empty).value == 1
-    scored = score(FormatConfig(require_thought=True), sample(Task.mcq), empty)
-    assert (scored.value, scored.detail) == (0, {"tags": 0, "body": 1})
 
 
 def test_ap_settings_and_detail() -> None:
