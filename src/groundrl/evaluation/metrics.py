@@ -1,15 +1,19 @@
 """From evaluated samples to named metrics.
 
 Per-sample metrics are means over the sample's completions, then over the samples of the task. Dataset-level
-ones (ap, ap50, gp50, gr50) are computed per completion index, each index forming one data set, and then
+ones (ap..., gp50, gr50) are computed per completion index, each index forming one data set, and then
 averaged. Parsing is the reward's own: these functions read the same `Answer` objects. Intervals resample
 samples.
 
 Every task      format, tokens_mean, tokens_max, truncated_frac, parse/<status>_frac, parse/rejected_mean,
-                parse/clipped_mean, reward/total, reward/<term>, reward/<term>_missing_frac
-rec             iou, acc50 (IoU > 0.5, strictly, as VLM-R1's evaluation)
-ovd             ap, ap50, gp50, gr50, image_ap (single-image AP, mean), boxes_mean, absent_boxes_mean (label
-                not among the true ones), duplicates_mean (IoU > 0.9 with an earlier box of the same label)
+                parse/clipped_mean, reward/total, reward/<term>, reward/<term>_missing_frac, monitor/<name>
+                (see `monitors`)
+rec             iou, acc50, acc75, acc90 (IoU strictly greater, as VLM-R1's evaluation at 0.5)
+ovd             ap, ap50, ap75, and ap_small, ap_medium, ap_large where there are true boxes of that size: the
+                values are pycocotools'; gp50, gr50, image_ap (single-image AP, mean), boxes_mean,
+                absent_boxes_mean (label not among the true ones), duplicates_mean (IoU > 0.9 with an earlier
+                box of the same label), false_alarm (share of answers that claim anything, over samples
+                without true boxes)
 sampled only    pass@k, the share of samples with a correct completion among k (rec: acc50; ovd: single-image
                 AP50 of 1), and best@k, the mean of the best IoU (rec) or single-image AP (ovd)
 """
@@ -17,7 +21,7 @@ sampled only    pass@k, the share of samples with a correct completion among k (
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Literal
 
@@ -25,18 +29,21 @@ import numpy as np
 
 from groundrl.errors import UserError
 from groundrl.evaluation.bootstrap import Indices, Metric, bootstrap, bootstrap_many, bootstrap_mean
-from groundrl.evaluation.detection import DetectionSet
+from groundrl.evaluation.coco import coco_metrics
+from groundrl.evaluation.detection import CocoSet
+from groundrl.evaluation.grounding import CORRECT_IOU, accuracy_name, false_alarm, rec_values
+from groundrl.evaluation.monitors import DISTINCT, monitors, think_distinct
 from groundrl.geometry.boxes import Float64
 from groundrl.geometry.labels import normalise_label
 from groundrl.parsing.answer import Answer, ParseStatus
 from groundrl.rewards.ap import answer_average_precision
-from groundrl.rewards.detection import COCO_THRESHOLDS, count_duplicates, scene_of
-from groundrl.rewards.iou import answer_iou
+from groundrl.rewards.detection import COCO_THRESHOLDS, Scene, count_duplicates, scene_of
+from groundrl.rewards.graded import Graded
 from groundrl.types import Missing, RewardBreakdown, Rollout, RolloutStatus, Sample, Task
 
 Prefix = Literal["greedy", "sampled"]
 Values = dict[str, float]
-CORRECT_IOU = 0.5
+_SOLVED = accuracy_name(CORRECT_IOU)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +59,20 @@ class SampleResult:
         if not len(self.rollouts) == len(self.answers) == len(self.breakdowns) >= 1:
             raise ValueError(f"sample {self.sample.id}: needs one answer and one breakdown per rollout")
 
+    @classmethod
+    def of(cls, graded: Sequence[Graded]) -> SampleResult:
+        """The graded rollouts of one sample (at least one)."""
+        return cls(
+            sample=graded[0].sample,
+            rollouts=[one.rollout for one in graded],
+            answers=[one.answer for one in graded],
+            breakdowns=[one.breakdown for one in graded],
+        )
+
 
 def _common(rollout: Rollout, answer: Answer, breakdown: RewardBreakdown) -> Values:
-    readable = answer.status in (ParseStatus.OK, ParseStatus.NONE)
     values = {
-        "format": float(answer.strict and readable),
+        "format": float(answer.strict and answer.readable),
         "tokens_mean": float(rollout.num_student_tokens),
         "truncated_frac": float(rollout.status is RolloutStatus.TRUNCATED_LENGTH),
         "parse/rejected_mean": float(len(answer.rejected)),
@@ -75,21 +91,26 @@ def _common(rollout: Rollout, answer: Answer, breakdown: RewardBreakdown) -> Val
 def _detection(sample: Sample, answer: Answer) -> Values:
     true_labels = {normalise_label(box.label) for box in sample.truth.boxes}
     absent = sum(normalise_label(box.label) not in true_labels for box in answer.boxes)
-    return {
+    values = {
         "image_ap": answer_average_precision(answer, sample, COCO_THRESHOLDS),
         "boxes_mean": float(len(answer.boxes)),
         "absent_boxes_mean": float(absent),
         "duplicates_mean": float(count_duplicates(answer.boxes)),
+    }
+    if true_labels:
+        return values
+    return values | {
+        "false_alarm": false_alarm(answer),
+        "negatives_right": float(answer.status is ParseStatus.NONE),
     }
 
 
 def _completion_values(result: SampleResult) -> list[Values]:
     sample, rows = result.sample, list[Values]()
     for rollout, answer, breakdown in zip(result.rollouts, result.answers, result.breakdowns, strict=True):
-        values = _common(rollout, answer, breakdown)
+        values = _common(rollout, answer, breakdown) | monitors(rollout, sample, answer)
         if sample.task is Task.rec:
-            iou = answer_iou(answer, sample.truth)
-            values |= {"iou": iou, "acc50": float(iou > CORRECT_IOU)}
+            values |= rec_values(answer, sample.truth)
         elif sample.task is Task.ovd:
             values |= _detection(sample, answer)
         rows.append(values)
@@ -100,7 +121,7 @@ def _best(result: SampleResult, rows: list[Values]) -> Values:
     """pass@k and best@k of one sample."""
     count, sample = len(rows), result.sample
     if sample.task is Task.rec:
-        solved = any(row["acc50"] for row in rows)
+        solved = any(row[_SOLVED] for row in rows)
         best = max(row["iou"] for row in rows)
     elif sample.task is Task.ovd:
         solved = any(answer_average_precision(answer, sample, (0.5,)) == 1 for answer in result.answers)
@@ -130,6 +151,10 @@ def per_sample(results: Sequence[SampleResult]) -> dict[str, dict[str, float]]:
         vectors.setdefault("tokens_max", {})[name] = max(row["tokens_mean"] for row in rows)
         for key, value in _best(result, rows).items():
             vectors.setdefault(key, {})[name] = value
+    distinct = iter(think_distinct([answer for result in results for answer in result.answers]))
+    for result in results:
+        shares = [next(distinct) for _ in result.answers]
+        vectors.setdefault(DISTINCT, {})[result.sample.id] = sum(shares) / len(shares)
     return vectors
 
 
@@ -141,35 +166,45 @@ def _detection_results(results: Sequence[SampleResult]) -> list[SampleResult]:
     return [result for result in results if result.sample.task is Task.ovd]
 
 
-def _dataset_names(results: Sequence[SampleResult]) -> tuple[str, ...]:
-    """Which dataset-level metrics are defined: the APs need a true box somewhere."""
-    scored = any(result.sample.truth.boxes for result in results)
-    return ("gp50", "gr50", "ap", "ap50") if scored else ("gp50", "gr50")
-
-
-def _dataset_statistic(results: Sequence[SampleResult]) -> Callable[[Indices], Float64]:
-    """The metrics of `_dataset_names` as a function of sample indices."""
-    count = len(_dataset_names(results))
-    sets = [
-        DetectionSet([scene_of(result.answers[index], result.sample) for result in results])
+def _scenes(results: Sequence[SampleResult]) -> list[list[Scene]]:
+    """The scenes of each completion index: one data set an index."""
+    return [
+        [scene_of(result.answers[index], result.sample) for result in results]
         for index in range(len(results[0].answers))
     ]
 
-    def statistic(indices: Indices) -> Float64:
-        rows: list[tuple[float, ...]] = []
-        for detections in sets:
-            precision = detections.average_precision(indices)
-            row = (*detections.precision_recall(indices), float(precision.mean()), float(precision[0]))
-            rows.append(row[:count])
-        return np.array(rows, dtype=np.float64).mean(axis=0)
 
-    return statistic
+def _dataset_statistic(
+    results: Sequence[SampleResult],
+) -> tuple[tuple[str, ...], Callable[[Indices], Float64]]:
+    """Names of the metrics that are defined on these samples, and their values as a function of indices."""
+    sets = [CocoSet(scenes) for scenes in _scenes(results)]
+    whole = sets[0].metrics()
+    names = tuple(name for name, value in whole.items() if np.isfinite(value))
+
+    def statistic(indices: Indices) -> Float64:
+        rows = [detections.metrics(indices) for detections in sets]
+        return np.array([[row[name] for name in names] for row in rows], dtype=np.float64).mean(axis=0)
+
+    return names, statistic
+
+
+def _coco_values(results: Sequence[SampleResult]) -> Values:
+    """pycocotools' numbers, averaged over the data sets; nan where no true box has the size."""
+    rows = [asdict(coco_metrics(scenes)) for scenes in _scenes(results)]
+    return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+
+
+def _shifted(metric: Metric, value: float) -> Metric:
+    """The metric at `value`, which differs by rounding only, its interval moved along."""
+    shift = value - metric.value
+    return Metric(value=value, low=metric.low + shift, high=metric.high + shift)
 
 
 def dataset_difference(
     before: Sequence[SampleResult], after: Sequence[SampleResult], *, seed: int = 0, resamples: int = 1000
 ) -> dict[str, Metric]:
-    """after - before of ap, ap50, gp50 and gr50 by name, both computed on the same draws of samples.
+    """after - before of the dataset-level metrics by name, both computed on the same draws of samples.
 
     Both are ranked in the order of `before`, whatever that of `after`. Empty without detection samples.
     Raises UserError unless both hold the same samples.
@@ -183,12 +218,12 @@ def dataset_difference(
     if not old:
         return {}
     order = list(old)  # AP of equal scores depends on the order of samples: keep that of `summarise`
-    first = _dataset_statistic([old[name] for name in order])
-    second = _dataset_statistic([new[name] for name in order])
+    names, first = _dataset_statistic([old[name] for name in order])
+    _, second = _dataset_statistic([new[name] for name in order])
     metrics = bootstrap_many(
         lambda indices: second(indices) - first(indices), len(order), seed=seed, resamples=resamples
     )
-    return dict(zip(_dataset_names([old[name] for name in order]), metrics, strict=True))
+    return dict(zip(names, metrics, strict=True))
 
 
 def summarise(
@@ -199,7 +234,8 @@ def summarise(
     greedy results hold one completion a sample; sampled ones the same number k for all and get pass@k and
     best@k. Where tasks are mixed, a metric covers the samples of the tasks that have it. The interval of
     tokens_max is that of the largest value over resamples, so it never exceeds the value. Raises ValueError
-    on an empty list, a repeated sample id, or completion counts that do not fit.
+    on an empty list, a repeated sample id, or completion counts that do not fit. With `resamples` 0, which is
+    for comparing checkpoints and for names, the APs are our own, equal to pycocotools' up to rounding.
     """
     if not results:
         raise ValueError("no results to summarise")
@@ -216,7 +252,9 @@ def summarise(
         else:
             metrics[name] = bootstrap_mean(values, seed=seed, resamples=resamples)
     if detection := _detection_results(results):
-        statistic = _dataset_statistic(detection)
-        values = bootstrap_many(statistic, len(detection), seed=seed, resamples=resamples)
-        metrics |= zip(_dataset_names(detection), values, strict=True)
+        names, statistic = _dataset_statistic(detection)
+        intervals = bootstrap_many(statistic, len(detection), seed=seed, resamples=resamples)
+        exact = _coco_values(detection) if resamples else {}
+        for name, metric in zip(names, intervals, strict=True):
+            metrics[name] = _shifted(metric, exact.get(name, metric.value))
     return {f"{prefix}/{name}": metrics[name] for name in sorted(metrics)}

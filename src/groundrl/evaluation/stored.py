@@ -33,6 +33,7 @@ def store(path: Path, evaluation: Evaluation) -> None:
                             "index": rollout.index,
                             "status": rollout.status,
                             "tokens": rollout.num_student_tokens,
+                            "think_tokens": rollout.think_tokens,
                             "text": rollout.text,
                             "frames": [[frame.original, frame.processed] for frame in rollout.frames],
                             "space": rollout.coordinate_space,
@@ -55,13 +56,14 @@ def restore(path: Path, samples: Sequence[Sample], suite: Suite, *, progress: fl
             space=CoordinateSpace(entry["space"]),
             status=RolloutStatus(entry["status"]),
             tokens=int(entry["tokens"]),
+            think_tokens=entry.get("think_tokens"),
             index=int(entry["index"]),
         )
         by_kind[entry["kind"]].setdefault(rollout.sample_id, []).append(rollout)
     if set(by_kind["greedy"]) != {sample.id for sample in samples}:
         raise CheckpointError(f"{path} holds answers to other samples than this run evaluates")
-    results = {
-        kind: [suite.judge(sample, rollouts[sample.id], progress) for sample in samples] if rollouts else []
-        for kind, rollouts in by_kind.items()
-    }
+    results: dict[str, list[SampleResult]] = {}
+    for kind, rollouts in by_kind.items():
+        ordered = [one for sample in samples for one in rollouts[sample.id]] if rollouts else []
+        results[kind] = suite.judge(samples, ordered, progress) if ordered else []
     return suite.measure(results["greedy"], results["sampled"])

@@ -14,8 +14,7 @@ from groundrl.errors import ConfigError
 from groundrl.evaluation.bootstrap import Metric, paired_difference
 from groundrl.evaluation.config import EvalConfig
 from groundrl.evaluation.metrics import SampleResult, dataset_difference, per_sample, summarise
-from groundrl.parsing.answer import parse_rollout
-from groundrl.rewards.rubric import Rubric
+from groundrl.rewards.grader import Grader
 from groundrl.rollout.collect import Collector
 from groundrl.rollout.engines.base import Sampling
 from groundrl.rollout.episode import Context
@@ -40,13 +39,13 @@ class Suite:
         config: EvalConfig,
         source: SampleSource,
         collector: Collector,
-        rubric: Rubric,
+        grader: Grader,
         sampling: Sampling,
     ) -> None:
         self.config = config
         self.source = source
         self.collector = collector
-        self.rubric = rubric
+        self.grader = grader
         self.sampling = sampling
         self._samples: list[Sample] = []
         self._contexts: list[Context] = []
@@ -75,14 +74,14 @@ class Suite:
             metrics |= summarise(sampled, prefix="sampled", seed=seed, resamples=resamples)
         return Evaluation(metrics=metrics, greedy=greedy, sampled=sampled)
 
-    def judge(self, sample: Sample, rollouts: Sequence[Rollout], progress: float) -> SampleResult:
-        """Parse and score the rollouts of one sample."""
-        return SampleResult(
-            sample=sample,
-            rollouts=rollouts,
-            answers=[parse_rollout(rollout, sample) for rollout in rollouts],
-            breakdowns=[self.rubric.score(rollout, sample, progress=progress) for rollout in rollouts],
-        )
+    def judge(
+        self, samples: Sequence[Sample], rollouts: Sequence[Rollout], progress: float
+    ) -> list[SampleResult]:
+        """Parse and score the rollouts of `samples`, equally many for each and side by side."""
+        k = len(rollouts) // len(samples)
+        pairs = [(rollout, samples[number // k]) for number, rollout in enumerate(rollouts)]
+        graded = self.grader.grade(pairs, progress=progress)
+        return [SampleResult.of(graded[start : start + k]) for start in range(0, len(graded), k)]
 
     def best_value(self, evaluation: Evaluation) -> float:
         """`eval.metric` on the first `eval.every_samples` samples, so that all evaluations compare.
@@ -111,10 +110,7 @@ class Suite:
                 first=start,
                 contexts=self._contexts[start : start + len(piece)],
             )
-            out += [
-                self.judge(sample, rollouts[number * k : (number + 1) * k], progress)
-                for number, sample in enumerate(piece)
-            ]
+            out += self.judge(piece, rollouts, progress)
         return out
 
     def difference(self, before: Evaluation, after: Evaluation) -> dict[str, Metric]:

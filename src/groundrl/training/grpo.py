@@ -15,12 +15,11 @@ from groundrl.advantages.base import Advantage
 from groundrl.data.sampler import Sampler
 from groundrl.learner.algorithms import GRPOConfig
 from groundrl.learner.experience import from_rollouts
-from groundrl.parsing.answer import parse_rollout
-from groundrl.rewards.rubric import Rubric
+from groundrl.rewards.grader import Grader
 from groundrl.rollout.collect import Collector
 from groundrl.rollout.engines.base import Sampling
 from groundrl.training.clock import StageClock
-from groundrl.training.method import Gathered, Graded
+from groundrl.training.method import Gathered
 from groundrl.training.metrics import rollout_metrics
 
 
@@ -33,7 +32,7 @@ class GRPO:
         *,
         sampler: Sampler,
         collector: Collector,
-        rubric: Rubric,
+        grader: Grader,
         advantage: Advantage,
         sampling: Sampling,
         seed: int,
@@ -41,7 +40,7 @@ class GRPO:
         self.config = config
         self.sampler = sampler
         self.collector = collector
-        self.rubric = rubric
+        self.grader = grader
         self.advantage = advantage
         self.sampling = sampling
         self.seed = seed
@@ -56,16 +55,9 @@ class GRPO:
                 samples, config.group_size, self.sampling, seed=(self.seed, step), contexts=contexts
             )
         with clock.stage("reward"):
-            progress = step / config.num_steps
-            scored = [
-                Graded(
-                    sample=(sample := samples[rollout.group]),
-                    rollout=rollout,
-                    answer=parse_rollout(rollout, sample),
-                    breakdown=self.rubric.score(rollout, sample, progress=progress),
-                )
-                for rollout in rollouts
-            ]
+            scored = self.grader.grade(
+                [(rollout, samples[rollout.group]) for rollout in rollouts], progress=step / config.num_steps
+            )
         with clock.stage("advantage"):
             totals = [entry.breakdown.total for entry in scored]
             rewards = np.array([np.nan if total is None else total for total in totals], dtype=np.float64)

@@ -8,19 +8,8 @@ from typing import Any, Protocol
 
 from groundrl.data.sampler import Sampler
 from groundrl.learner.experience import Experience
-from groundrl.parsing.answer import Answer
+from groundrl.rewards.graded import Graded
 from groundrl.training.clock import StageClock
-from groundrl.types import RewardBreakdown, Rollout, Sample
-
-
-@dataclass(slots=True, kw_only=True)
-class Graded:
-    """A rollout beside what was made of it."""
-
-    sample: Sample
-    rollout: Rollout
-    answer: Answer
-    breakdown: RewardBreakdown
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from groundrl.training.method import Graded
+from groundrl.evaluation.monitors import batch_monitors
+from groundrl.rewards.graded import Graded
 from groundrl.types import Missing, RolloutStatus
 
 
 def rollout_metrics(scored: Sequence[Graded]) -> dict[str, float]:
-    """Rewards and terms, totals per task, lengths, failures by kind; group/reward_std is of the batch."""
+    """Rewards and terms, totals per task, lengths, failures by kind, monitors; group/reward_std is of the
+    batch."""
     rows = list(scored)
     metrics: dict[str, float] = {}
     totals = [entry.breakdown.total for entry in rows]
@@ -45,7 +47,7 @@ def rollout_metrics(scored: Sequence[Graded]) -> dict[str, float]:
         metrics[f"parse/{parse}_frac"] = count / len(rows)
     metrics["parse/rejected_mean"] = float(np.mean([len(entry.answer.rejected) for entry in rows]))
     metrics["parse/clipped_mean"] = float(np.mean([entry.answer.clipped for entry in rows]))
-    return metrics
+    return metrics | batch_monitors(rows)
 
 
 def _zero_spread(rows: Sequence[Graded], name: str) -> float:

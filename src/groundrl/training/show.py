@@ -17,6 +17,7 @@ HEADLINES = (
     "greedy/ap50",
     "greedy/gp50",
     "greedy/gr50",
+    "greedy/false_alarm",
     "greedy/boxes_mean",
     "greedy/format",
     "greedy/tokens_mean",

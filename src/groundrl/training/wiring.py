@@ -27,7 +27,7 @@ from groundrl.learner.objective import GRPOObjective, SFTObjective
 from groundrl.losses.config import ClipConfig, Normalisation
 from groundrl.models.load import Policy, load_policy
 from groundrl.models.lora import adapters_off, has_adapters
-from groundrl.rewards.rubric import Rubric
+from groundrl.rewards.grader import Grader
 from groundrl.rollout.collect import Collector
 from groundrl.run_config import RunConfig
 from groundrl.tracking.display import Display
@@ -66,6 +66,7 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
     frames = [tuple(image.frame for image in context.images) for context in collector.contexts(checked)]
     check_truth_is_paid(checked, frames, policy.family.coordinate_space, rubric)
 
+    grader = Grader(rubric, config.reward.grading)
     checkpoints = Checkpoints(folder.checkpoints, config.checkpoint.keep_last)
     checkpoints.clear_unfinished()
     after = _resume_state(checkpoints, config.algorithm.training_steps()) if resumed else None
@@ -88,8 +89,8 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
                 folder=folder,
                 policy=policy,
                 collector=collector,
-                suite=Suite(config.eval, heldout, collector, rubric, config.rollout.sampling()),
-                method=_method(config, Sampler(source, config.seed), collector, rubric),
+                suite=Suite(config.eval, heldout, collector, grader, config.rollout.sampling()),
+                method=_method(config, Sampler(source, config.seed), collector, grader),
                 learner=learner,
                 checkpoints=checkpoints,
                 tracker=tracker,
@@ -102,6 +103,7 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
                 state=RunState(),
             )
         finally:
+            grader.close()
             engine.close()
             rollouts.close()
             gallery.close()
@@ -116,14 +118,14 @@ def _resume_state(checkpoints: Checkpoints, total: int) -> dict[str, Any]:
     return {**saved["tracker"], "step": saved["run"]["step"], "final_step": total}
 
 
-def _method(config: RunConfig, sampler: Sampler, collector: Collector, rubric: Rubric) -> Method | None:
+def _method(config: RunConfig, sampler: Sampler, collector: Collector, grader: Grader) -> Method | None:
     algorithm = config.algorithm
     if isinstance(algorithm, GRPOConfig):
         return GRPO(
             algorithm,
             sampler=sampler,
             collector=collector,
-            rubric=rubric,
+            grader=grader,
             advantage=algorithm.advantage.build(),
             sampling=config.rollout.sampling(),
             seed=config.seed,
@@ -195,7 +197,7 @@ def evaluate_references(parts: Parts) -> dict[str, Any]:
         other = load_policy(replace(config.model, path=path, init_from=None))
         engine = config.rollout.engine.build(other.model, other.processor)
         collector = Collector(engine, other.processor, parts.collector.prompt, parts.collector.kind)
-        suite = Suite(config.eval, parts.suite.source, collector, parts.suite.rubric, parts.suite.sampling)
+        suite = Suite(config.eval, parts.suite.source, collector, parts.suite.grader, parts.suite.sampling)
         out[name] = as_json(suite.evaluate(config.eval.samples, progress=1.0).metrics)
         engine.close()
     return out

@@ -53,12 +53,12 @@ def test_other_programs_flags_are_explained(word: str, message: str) -> None:
     [
         (["=3"], "=3: has no key; write key=value"),
         (["seed"], "seed: has no value; write seed=VALUE"),
-        (["task"], "task: has no value; write task=OPTION; options: ovd, rec"),
+        (["task"], "task: has no value; write task=OPTION; options: mcq, numeric, ovd, *"),
         (["seed=0", "seed=1"], "seed: is given twice, got 'seed=0 and seed=1'; keep one of them"),
         (["seed=0", "++seed=1"], "seed: is given twice, got 'seed=0 and ++seed=1'; keep one of them"),
-        (["task="], "task: needs an option, got ''; options: ovd, rec"),
-        (["task=null"], "task: needs an option, got 'null'; options: ovd, rec"),
-        (["~task"], "task: a group cannot be left out, got '~task'; choose one of its options: ovd, rec"),
+        (["task="], "task: needs an option, got ''; options: mcq, numeric, ovd, *"),
+        (["task=null"], "task: needs an option, got 'null'; options: mcq, numeric, ovd, *"),
+        (["~task"], "task: a group cannot be left out, got '~task'; choose one of its options: mcq, *"),
         (["~task=rec"], "task: a group cannot be left out, got '~task=rec'; choose one of its options: *"),
         (["reward.terms={}"], "reward.terms: an empty mapping changes nothing, got '{}'; *"),
     ],
@@ -106,7 +106,7 @@ def test_parted() -> None:
 
 def test_groups_are_the_folders_with_options() -> None:
     found = groups()
-    assert found["task"] == ("ovd", "rec")
+    assert found["task"] == ("mcq", "numeric", "ovd", "point", "rec", "text", "yes_no")
     assert "ap50" in found["reward/term"]
     assert "model/architecture" not in found
     assert "" not in found

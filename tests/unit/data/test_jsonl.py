@@ -67,7 +67,7 @@ def test_sample_has_boxes_labels_and_size(folder: Path) -> None:
         (rec(0, colour="red"), Task.rec, "unknown key 'colour'"),
         (rec(0, image=""), Task.rec, "`image` must be a path"),
         (rec(0, boxes=None), Task.rec, "`boxes` must be a list"),
-        (rec(0, boxes=[]), Task.rec, "has its object"),
+        (rec(0, boxes=[]), Task.rec, "has its box"),
         (rec(0, boxes=[[1, 2, 3]]), Task.rec, "is not [x1, y1, x2, y2]"),
         (rec(0, boxes=[[30, 2, 1, 20]]), Task.rec, "is not [x1, y1, x2, y2]"),
         (rec(0, boxes=[[True, 2, 3, 4]]), Task.rec, "is not [x1, y1, x2, y2]"),
@@ -77,10 +77,22 @@ def test_sample_has_boxes_labels_and_size(folder: Path) -> None:
         (rec(0), Task.ovd, "`targets` must be a list"),
         ({"image": "a.png", "targets": ["dog"], "boxes": [{"bbox_2d": [1, 2, 3, 4], "label": "cow"}]},
          Task.ovd, "label 'cow' is not among the targets"),
+        ({"image": "a.png", "question": "How many?", "answer": True}, Task.numeric, "`answer` must be"),
+        ({"image": "a.png", "question": "How many?"}, Task.numeric, "`answer` must be"),
+        ({"image": "a.png", "question": "How many?", "answer": " "}, Task.text, "`answer` must be"),
+        ({"image": "a.png", "question": "?", "answer": "maybe"}, Task.yes_no, "cannot be read as yes_no"),
+        ({"image": "a.png", "question": "?", "answer": "A or B"}, Task.mcq, "'A or B' cannot be read as mcq"),
+        (rec(0, answer="x"), Task.mcq, "`boxes` is not used by task mcq"),
+        (rec(0, answer="x"), Task.rec, "`answer` is not used by task rec"),
+        (rec(0, boxes=[]), Task.point, "has its box"),
     ],
 )  # fmt: skip
 def test_bad_rows_are_named(folder: Path, row: Any, task: Task, problem: str) -> None:
-    good = rec(1) if task is Task.rec else {"image": "a.png", "targets": ["dog"], "boxes": []}
+    good = {"image": "a.png", "targets": ["dog"], "boxes": []}
+    if task in (Task.rec, Task.point):
+        good = rec(1)
+    elif task is not Task.ovd:
+        good = {"image": "a.png", "question": "How many?", "answer": "yes"}
     path = write(folder, [good, row])
     with pytest.raises(DataError) as caught:
         Jsonl(JsonlConfig(path=path, task=task), Split.TRAIN)
@@ -134,5 +146,23 @@ def test_missing_file_and_bad_settings(tmp_path: Path) -> None:
         Jsonl(JsonlConfig(path=str(tmp_path / "none.jsonl")), Split.TRAIN)
     with pytest.raises(ConfigError, match="heldout_every"):
         JsonlConfig(path="x", heldout_every=1)
-    with pytest.raises(ConfigError, match="task"):
-        JsonlConfig(path="x", task=Task.mcq)
+
+
+def test_answers_and_points(folder: Path) -> None:
+    row = {"image": "a.png", "question": "How many dogs?", "answer": 3}
+    config = JsonlConfig(path=write(folder, [row | {"id": i} for i in range(30)]), task=Task.numeric)
+    sample = Jsonl(config, Split.TRAIN).sample(0)
+    assert (sample.task, sample.truth.answer, sample.truth.boxes) == (Task.numeric, "3", ())
+    config = JsonlConfig(path=write(folder, [rec(i) for i in range(30)]), task=Task.point)
+    assert Jsonl(config, Split.TRAIN).sample(0).truth.boxes[0].xyxy == (1, 2, 30, 20)
+
+
+def test_targets_that_are_one_category_are_merged_with_a_warning(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    row = {"image": "a.png", "targets": ["dog", "Dog ", "cat"], "boxes": []}
+    rows = [{**row, "targets": ["dog"], "id": -1}, *({**row, "id": i} for i in range(30))]
+    source = Jsonl(JsonlConfig(path=write(folder, rows), task=Task.ovd), Split.TRAIN)
+    assert {source.sample(i).targets for i in range(source.size or 0)} <= {("dog",), ("dog", "cat")}
+    assert source.sample((source.size or 0) - 1).targets == ("dog", "cat")
+    assert "merged in 30 rows, first in row 2" in caplog.text

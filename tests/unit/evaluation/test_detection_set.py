@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from groundrl.evaluation.detection import DetectionSet, greedy_matches
+from groundrl.evaluation.detection import CocoSet, DetectionSet, greedy_matches
 from groundrl.rewards.detection import COCO_THRESHOLDS, Scene, scene_average_precision
 from groundrl.types import XYXY, LabeledBox
 
@@ -170,10 +170,10 @@ def test_a_category_of_another_scene_makes_a_false_positive_and_an_unknown_one_d
 
 def test_without_truth_or_scenes() -> None:
     assert np.isnan(DetectionSet([]).average_precision()).all()
-    assert DetectionSet([]).precision_recall() == (1.0, 1.0)
+    assert np.isnan(DetectionSet([]).precision_recall()).all()
     empty = Scene(predictions=(), truths=())
-    assert DetectionSet([empty]).precision_recall() == (1.0, 1.0)
-    assert DetectionSet([Scene(predictions=(box(0),), truths=())]).precision_recall() == (0.0, 0.0)
+    assert np.isnan(DetectionSet([empty]).precision_recall()).all()
+    assert np.isnan(DetectionSet([Scene(predictions=(box(0),), truths=())]).precision_recall()).all()
     assert DetectionSet([Scene(predictions=(), truths=(box(0),))]).precision_recall() == (0.0, 0.0)
     assert DetectionSet([Scene(predictions=(), truths=(box(0),))]).average_precision().tolist() == [0.0] * 10
 
@@ -195,3 +195,47 @@ def test_greedy_does_not_depend_on_order_nor_cross_images() -> None:
     for predictions in ((box(2), box(0)), (box(0), box(2))):
         assert greedy_matches(Scene(predictions=predictions, truths=truths)) == 2
     assert greedy_matches(Scene(predictions=(box(0, image=1),), truths=(box(0),))) == 0
+
+
+def wide(x, side, label="a") -> LabeledBox:
+    return LabeledBox(xyxy=(x, 0.0, x + side, side), label=label)
+
+
+def test_sizes_by_hand() -> None:
+    """Two scenes. In the small range the large true box is ignored, and with it its prediction; the junk of
+    40 x 40 is neither small nor matched, so it is ignored there and a false positive in medium.
+
+    small   hit (20), miss (21 x 21 junk) -> 1; medium: no true box; large: hit -> 1
+    all     hit, junk 40, junk 21, hit of 2 true boxes: 51 levels at 1, 50 at 2/4
+    """
+    scenes = [
+        Scene(predictions=(wide(0, 20), wide(500, 40), wide(300, 21)), truths=(wide(0, 20),)),
+        Scene(predictions=(wide(0, 100),), truths=(wide(0, 100),)),
+    ]
+    metrics = CocoSet(scenes).metrics()
+    assert metrics["ap"] == metrics["ap50"] == pytest.approx((51 + 50 / 2) / 101)
+    assert (metrics["ap_small"], metrics["ap_large"]) == (1, 1)
+    assert np.isnan(metrics["ap_medium"])
+    assert (metrics["gp50"], metrics["gr50"]) == (2 / 4, 1)
+    # the second scene twice has no small box; its second copy is a hit as well
+    assert np.isnan(CocoSet(scenes).metrics(np.array([1, 1]))["ap_small"])
+    assert CocoSet(scenes).metrics(np.array([1, 1]))["ap_large"] == 1
+
+
+def test_a_true_box_in_the_range_is_preferred_to_a_better_one_outside() -> None:
+    """The prediction (33 x 33) equals the medium true box, but in the small range it takes the small one (30
+    x 30, IoU 900 / 1089 = .826) at the thresholds up to .8; above it is matched to an ignored box."""
+    scene = Scene(predictions=(wide(0, 33),), truths=(wide(0, 33), wide(0, 30)))
+    table = DetectionSet([scene], sizes=((0, 32**2), (32**2, 96**2))).average_precision()
+    assert table.shape == (2, 10)
+    assert table[0].tolist() == [1] * 7 + [0] * 3
+    assert table[1].tolist() == [1] * 10
+
+
+def test_an_ignored_prediction_takes_no_rank_but_a_false_one_in_the_range_does() -> None:
+    """Large range: junk of 10 x 10 first is ignored, so the hit has rank 1; junk of 100 x 100 makes it 2."""
+    sizes = ((96.0**2, float("inf")),)
+    truths = (wide(0, 120),)
+    for junk, expected in ((10, 1.0), (100, 0.5)):
+        scene = Scene(predictions=(wide(500, junk), wide(0, 120)), truths=truths)
+        assert DetectionSet([scene], sizes=sizes).average_precision().tolist() == [[expected] * 10]

@@ -1,14 +1,18 @@
 """Named metrics of hand-written completions."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from groundrl.errors import UserError
-from groundrl.evaluation.bootstrap import paired_difference
+from groundrl.evaluation.bootstrap import paired_difference, resample_indices
+from groundrl.evaluation.coco import coco_metrics
+from groundrl.evaluation.detection import CocoSet
 from groundrl.evaluation.metrics import SampleResult, dataset_difference, per_sample, summarise
 from groundrl.parsing.answer import ParseStatus, parse_rollout
+from groundrl.rewards.detection import Scene
 from groundrl.rewards.format import FormatConfig
 from groundrl.rewards.iou import IouConfig
 from groundrl.rewards.odlength import OdLengthConfig
@@ -88,6 +92,8 @@ def test_greedy_rec() -> None:
     assert values == {
         "iou": 1.5 / 4,
         "acc50": 0.25,
+        "acc75": 0.25,
+        "acc90": 0.25,
         "format": 0.5,
         "tokens_mean": 30,
         "tokens_max": 60,
@@ -99,6 +105,10 @@ def test_greedy_rec() -> None:
         "reward/format": 0.5,
         "reward/format_missing_frac": 0,
         "reward/total": (1.5 + 0.5 * 2) / 4,
+        "monitor/items_per_truth": (1 + 1 + 2 + 0) / 4,
+        "monitor/long_frac": 0,
+        "monitor/think_words": 0.75,
+        "monitor/think_distinct": 0.5,  # "t" and nothing
     }
     assert list(metrics) == sorted(metrics)
     for metric in metrics.values():
@@ -144,6 +154,11 @@ def test_greedy_ovd() -> None:
         "parse/rejected_mean": 0.25,
         "parse/none_frac": 0.25,
         "parse/bad_json_frac": 0.25,
+        "false_alarm": 0.0,
+        "monitor/items_per_truth": (3 / 2 + 2 / 1) / 2,
+        "monitor/duplicates_frac": (1 / 3) / 4,
+        "monitor/unknown_labels_frac": (1 / 2) / 4,
+        "monitor/think_distinct": 0.25,
         "format": 0.75,
         "reward/odlength": (2 / 3 + 0 + 1 + 0) / 4,
         "reward/format": 0.75,
@@ -177,7 +192,14 @@ def test_sampled_ovd_averages_over_data_sets_of_one_completion_each() -> None:
 def test_negatives_only_have_no_data_set_ap() -> None:
     metrics = summarise([result("a", Task.ovd, [], wrap("None"))], prefix="greedy", resamples=5)
     assert "greedy/ap" not in metrics
-    assert (metrics["greedy/gp50"].value, metrics["greedy/image_ap"].value) == (1, 1)
+    assert "greedy/gp50" not in metrics
+    assert "greedy/gr50" not in metrics
+    assert (metrics["greedy/image_ap"].value, metrics["greedy/negatives_right"].value) == (1, 1)
+
+
+def test_an_unreadable_answer_on_a_negative_is_no_false_alarm_and_not_right() -> None:
+    metrics = summarise([result("a", Task.ovd, [], wrap('[{"bbox'))], prefix="greedy", resamples=5)
+    assert (metrics["greedy/false_alarm"].value, metrics["greedy/negatives_right"].value) == (0, 0)
 
 
 def test_missing_rewards_are_counted_and_left_out_of_means() -> None:
@@ -230,7 +252,7 @@ def test_data_set_differences_are_paired() -> None:
         return rows[::order]
 
     gain = dataset_difference(results(2), results(6, -1), resamples=200)
-    assert list(gain) == ["gp50", "gr50", "ap", "ap50"]
+    assert list(gain) == ["gp50", "gr50", "ap", "ap50", "ap75", "ap_large"]  # boxes of 100 x 100
     assert (gain["gp50"].value, gain["gr50"].value) == (0.5, 0.5)
     assert 0 < gain["gr50"].low < 0.5 < gain["gr50"].high < 1
     one = summarise(results(6), prefix="greedy", resamples=0)["greedy/ap"].value
@@ -247,7 +269,7 @@ def test_data_set_differences_need_the_same_detection_samples() -> None:
     rec = result("c", Task.rec, TRUE, EXACT)
     assert dataset_difference([rec], []) == {}
     negative = [result("a", Task.ovd, [], wrap("None"))]
-    assert list(dataset_difference(negative, negative, resamples=5)) == ["gp50", "gr50"]
+    assert list(dataset_difference(negative, negative, resamples=5)) == []
 
 
 def test_what_summarise_refuses() -> None:
@@ -286,7 +308,83 @@ def test_a_data_set_difference_is_that_of_the_two_summaries() -> None:
     gain = dataset_difference(old, new, resamples=20)
     before, after = (summarise(rows, prefix="greedy", resamples=0) for rows in (old, new))
     assert 0 < before["greedy/ap"].value < after["greedy/ap"].value < 1
-    for name in ("ap", "ap50", "gp50", "gr50"):
+    for name in ("ap", "ap50", "ap75", "ap_small", "gp50", "gr50"):
         assert gain[name].value == pytest.approx(
             after[f"greedy/{name}"].value - before[f"greedy/{name}"].value, abs=1e-12
         )
+
+
+def mixed_results() -> tuple[list[SampleResult], list[Scene]]:
+    """40 samples of two sizes whose answers are exact, shifted, copied, false, or a false one first."""
+    rng = np.random.default_rng(3)
+    results, scenes = [], []
+    for number in range(40):
+        side = int(rng.choice([20, 60]))
+        true = ((0, 0, side, side), str(rng.choice(["cat", "dog"])))
+        near = ((0, 0, 7 * side // 10, side), true[1])
+        far = ((300, 300, 300 + side, 300 + side), str(rng.choice(["cat", "dog"])))
+        said = ((true,), (near, far), (far, true), (true, near, true), (far,), (far, far, near))
+        results.append(result(str(number), Task.ovd, [true], listed(*said[number % 6])))
+        answer = results[-1].answers[0]
+        scenes.append(Scene(predictions=answer.boxes, truths=results[-1].sample.truth.boxes))
+    return results, scenes
+
+
+def test_the_values_are_those_of_pycocotools_and_the_intervals_those_of_the_same_set() -> None:
+    results, scenes = mixed_results()
+    metrics = summarise(results, prefix="greedy", seed=4, resamples=60)
+    tool, fast = asdict(coco_metrics(scenes)), CocoSet(scenes)
+    names = ("ap", "ap50", "ap75", "ap_small", "ap_medium")
+    assert "greedy/ap_large" not in metrics
+    draws = [fast.metrics(indices) for indices in resample_indices(40, seed=4, resamples=60)]
+    for name in names:
+        metric = metrics[f"greedy/{name}"]
+        assert metric.value == tool[name]
+        assert fast.metrics()[name] == pytest.approx(tool[name], abs=1e-9)
+        low, high = np.quantile([draw[name] for draw in draws], [0.025, 0.975])
+        assert (metric.low, metric.high) == pytest.approx((low, high), abs=1e-9)
+        assert metric.low < metric.high
+    assert len({metrics[f"greedy/{name}"].value for name in names}) == 5
+
+
+def test_without_resamples_the_bounds_are_the_value() -> None:
+    results, scenes = mixed_results()
+    found = summarise(results, prefix="greedy", resamples=0)
+    assert found["greedy/ap"].value == CocoSet(scenes).metrics()["ap"]
+    for metric in found.values():
+        assert metric.low == metric.value == metric.high
+
+
+def test_false_alarms_are_counted_over_negatives_only() -> None:
+    results = [
+        result("a", Task.ovd, [CAT], listed(DOG)),
+        result("b", Task.ovd, [], listed(DOG)),
+        result("c", Task.ovd, [], wrap("None")),
+        result("d", Task.ovd, [], listed(((9, 9, 1, 1), "cat"))),  # refused, but claimed
+    ]
+    assert per_sample(results)["false_alarm"] == {"b": 1, "c": 0, "d": 1}
+    assert summarise(results, prefix="greedy", resamples=5)["greedy/false_alarm"].value == 2 / 3
+    assert "greedy/false_alarm" not in summarise(results[:1], prefix="greedy", resamples=5)
+
+
+def test_distinct_thoughts_are_shared_out_over_all_answers() -> None:
+    """Six answers, texts t (5 times) and u: each t counts a fifth."""
+    other = "<think>u</think><answer>None</answer>"
+    results = [
+        result("a", Task.ovd, [CAT], wrap("None"), wrap("None"), other),
+        result("b", Task.ovd, [CAT], *[wrap("None")] * 3),
+    ]
+    vector = per_sample(results)["monitor/think_distinct"]
+    assert vector == pytest.approx({"a": (1 / 5 + 1 / 5 + 1) / 3, "b": 1 / 5})
+    metrics = summarise(results, prefix="sampled", resamples=5)
+    assert metrics["sampled/monitor/think_distinct"].value == pytest.approx(2 / 6)
+
+
+def test_the_form_is_kept_by_refused_items_but_not_by_text_around_the_tags() -> None:
+    refused = listed(CAT, ((9, 9, 1, 1), "cat"))
+    results = [
+        result("a", Task.ovd, [CAT], refused),
+        result("b", Task.ovd, [CAT], "Sure! " + listed(CAT)),
+        result("c", Task.ovd, [CAT], listed(((9, 9, 1, 1), "cat"))),  # nothing usable is left
+    ]
+    assert per_sample(results)["format"] == {"a": 1, "b": 0, "c": 0}

@@ -14,6 +14,7 @@ from groundrl.data.sampler import Sampler
 from groundrl.learner.algorithms import GRPOConfig
 from groundrl.learner.experience import from_rollouts
 from groundrl.prompting.prompt import PromptConfig
+from groundrl.rewards.grader import Grader
 from groundrl.rewards.iou import IouConfig
 from groundrl.rewards.rubric import Rubric
 from groundrl.rollout.collect import Collector
@@ -74,7 +75,7 @@ def method(policy, script, *, colours=("red", "blue"), group_size=2, rubric=None
         config,
         sampler=Sampler(Source(colours), seed=3),
         collector=collector,
-        rubric=rubric or Rubric({"iou": IouConfig().build()}, {"iou": 1.0}, task=Task.rec),
+        grader=Grader(rubric or Rubric({"iou": IouConfig().build()}, {"iou": 1.0}, task=Task.rec)),
         advantage=GroupNormConfig().build(),
         sampling=SAMPLING,
         seed=0,
