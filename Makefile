@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test check lint types layers show tiny data-preview kill-test bench clean
+.PHONY: help setup train test check lint types layers show tiny data-preview kill-test bench bench-rewards attack-table fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -52,6 +52,15 @@ kill-test: setup  ## kill a run at 20 random moments and compare every resume wi
 
 bench: setup  ## a step of the tiny run against plain Hugging Face code
 	$(RUN) benchmarks/tiny_step.py
+
+bench-rewards: setup  ## odLength from text against a pycocotools call per completion
+	$(RUN) benchmarks/rewards.py
+
+attack-table: setup  ## attack every rubric and write docs/reward_attacks.md (about two minutes)
+	$(RUN) scripts/attack_rewards.py
+
+fuzz: setup  ## 100,000 generated and mutated answers through every rubric (ten minutes or more)
+	$(RUN) -m scripts.fuzz_rewards
 
 clean:  ## remove the environment and caches; outputs stay
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from groundrl.config.invocation import Invocation
 from groundrl.config.words import parted
 from groundrl.data.base import DatasetConfig, SampleSource, Split
-from groundrl.data.shapes import ShapesConfig
+from groundrl.data.shapes import DESCRIBING, ShapesConfig
 from groundrl.errors import ConfigError
+from groundrl.evaluation.detection import COCO_SIZES
 from groundrl.evaluation.metrics import SampleResult, summarise
 from groundrl.learner.algorithms import EvalOnlyConfig, GRPOConfig
 from groundrl.losses.config import ClipConfig
-from groundrl.parsing.answer import parse_rollout
 from groundrl.rewards.rubric import Rubric
 from groundrl.rollout.written import written_rollout
 from groundrl.types import ImageFrame, Rollout, Sample, Task
@@ -76,12 +76,12 @@ def _tasks(config: RunConfig, rubric: Rubric, source: SampleSource) -> None:
             "task.name",
             f"the data set's samples are of task {asked}",
             got=str(config.task.name),
-            todo="choose the task by its reward (reward=iou: rec; reward=ap50, ap or odlength: ovd)",
+            todo="choose the task by its reward (iou_rec: rec; odlength: ovd), or write task=...",
         )
     at("reward", lambda: rubric.check_tasks(tasks))
     used = {name for task in tasks for name in rubric.covering(task)}
     for name in rubric.names:
-        if name not in used:
+        if name not in used and not config.reward.by_task:
             raise ConfigError(
                 f"reward.terms.{name}",
                 f"would be ignored: it cannot score samples of task {asked}",
@@ -109,21 +109,27 @@ def _metric(config: RunConfig, rubric: Rubric) -> None:
 
 
 def _measured(config: RunConfig, rubric: Rubric, k: int) -> list[str]:
-    """The names that evaluating one of the samples the best checkpoint is chosen on gives, with k empty
-    answers; one that has boxes if there is one, since some metrics need a true box."""
+    """The names that evaluating the samples the best checkpoint is chosen on gives, with k empty answers.
+
+    Some metrics need a true box, others none, so one sample of either kind is looked at; which sizes of boxes
+    the others hold is not.
+    """
     source = config.dataset.build(Split.HELDOUT)
     count = min(config.eval.samples, config.eval.every_samples, source.size or config.eval.samples)
-    samples = (source.sample(index) for index in range(count))
-    sample = next((one for one in samples if one.truth.boxes), None) or source.sample(0)
-    rollouts = [_silent(sample, index) for index in range(k)]
-    result = SampleResult(
-        sample=sample,
-        rollouts=rollouts,
-        answers=[parse_rollout(rollout, sample) for rollout in rollouts],
-        breakdowns=[rubric.score(rollout, sample) for rollout in rollouts],
-    )
+    kinds: dict[bool, Sample] = {}
+    for index in range(count):
+        sample = source.sample(index)
+        kinds.setdefault(bool(sample.truth.boxes), sample)
+        if len(kinds) == 2 or (sample.task is not Task.ovd and index):
+            break
+    results = [
+        SampleResult.of([rubric.grade(_silent(sample, index), sample) for index in range(k)])
+        for sample in kinds.values()
+    ]
     prefix = "sampled" if config.eval.metric.startswith("sampled/") else "greedy"
-    return list(summarise([result], prefix=prefix, resamples=0))
+    names = list(summarise(results, prefix=prefix, resamples=0))
+    sizes = COCO_SIZES if f"{prefix}/ap" in names else ()
+    return [*names, *(f"{prefix}/{size}" for size in sizes)]
 
 
 def _silent(sample: Sample, index: int) -> Rollout:
@@ -156,6 +162,8 @@ def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
     else:
         for key in ("model.freeze_vision", "model.freeze_projector"):
             yield key, "with model.lora.rank > 0 only the adapters learn"
+    if config.reward.grading.workers == 0:
+        yield "reward.grading.timeout_s", "reward.grading.workers is 0, and only workers have a time limit"
     yield from _ignored_data(config.dataset)
     if "{targets}" not in config.prompt.template:
         yield "prompt.separator", "the prompt lists no targets"
@@ -171,11 +179,11 @@ def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
 def _ignored_data(dataset: DatasetConfig) -> Iterator[tuple[str, str]]:
     if not isinstance(dataset, ShapesConfig):
         return
-    if dataset.task is Task.ovd:
-        yield "dataset.styles", "targets of open-vocabulary detection are named by colour and shape"
-    else:
+    if dataset.task not in DESCRIBING:
+        yield "dataset.styles", f"samples of task {dataset.task} do not describe one object"
+    if dataset.task is not Task.ovd:
         for key in ("dataset.negatives", "dataset.none_fraction"):
-            yield key, "a referring expression always has its object"
+            yield key, f"samples of task {dataset.task} have no list of targets"
     if dataset.objects[1] == 1:
         for key in ("dataset.difficulty", "dataset.max_overlap"):
             yield key, "an image holds only one object (dataset.objects)"

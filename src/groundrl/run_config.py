@@ -22,9 +22,15 @@ from groundrl.types import Task
 @register("task", "task")
 @dataclass(kw_only=True, slots=True)
 class TaskConfig:
-    """The task that the chosen reward declares; data set, prompt and scale values follow it."""
+    """The task that the chosen reward declares; data set, prompt and scale values follow it.
+
+    recipe: the block of the scale (rec, ovd or answer) whose values its runs take
+    tiny: the line of shipped tiny checkpoints (rec or ovd) that its runs begin with
+    """
 
     name: Task = Task.rec
+    recipe: str = "rec"
+    tiny: str = "rec"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -51,7 +57,8 @@ class TaskScale:
 @register("scale", "scale")
 @dataclass(kw_only=True, slots=True)
 class ScaleConfig:
-    """One scale. `threads`: CPU threads of the process (null: leave the libraries' choice)."""
+    """One scale. `threads`: CPU threads of the process (null: leave the libraries' choice); rec, ovd, answer:
+    values by the task's recipe."""
 
     precision: Precision = Precision.bfloat16
     attention: Attention = Attention.flash_attention_2
@@ -65,9 +72,11 @@ class ScaleConfig:
     eval_sampled_k: int = 0
     eval_batch: int = 32
     checkpoint_every: int = 100
+    cosine_length: int = 1024
     threads: int | None = None
     rec: TaskScale = field(default_factory=TaskScale)
     ovd: TaskScale = field(default_factory=TaskScale)
+    answer: TaskScale = field(default_factory=TaskScale)
 
 
 @register("checkpoint", "keep")

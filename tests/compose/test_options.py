@@ -19,6 +19,7 @@ OPTIONS = [(group, option) for group, options in groups().items() for option in 
 DEFAULTS = {str(g): str(o) for g, o in compose_words([], with_hydra=True).hydra.runtime.choices.items()}
 OTHERS = [(group, option) for group, option in OPTIONS if DEFAULTS.get(group) != option]
 DETECTION = "reward=ap"
+ANSWERS = ["reward=answer", "dataset=jsonl", "dataset.path={answers}"]
 COMPANIONS = {
     "task=ovd": [DETECTION],
     "prompt=ovd": [DETECTION],
@@ -26,20 +27,42 @@ COMPANIONS = {
     "model=tiny_ovd": [DETECTION],
     "dataset=jsonl": ["dataset.path={rows}"],
     "algorithm/kl=k3": ["model=qwen3b"],
+    "task=point": ["reward=point"],
+    "dataset=shapes_point": ["reward=point"],
+    "task=numeric": ["reward=answer"],
+    "dataset=shapes_numeric": ["reward=answer"],
+    **{f"task={task}": ANSWERS for task in ("mcq", "text", "yes_no")},
+    "reward=custom": ["reward.path={function}"],
 }
 """Words that an option needs beside it, where the defaults do not fit."""
 
+TERMS = {
+    **dict.fromkeys(("iou", "format", "giou", "dynamic_iou", "overlong"), ()),
+    **dict.fromkeys(("mcq", "yes_no", "numeric", "exact", "all_match", "math"), ("reward=answer",)),
+    "point": ("reward=point",),
+    "cosine": ("reward=weighted_sum",),
+    "custom": ("reward.terms.extra.path={function}",),
+}
+"""The same for terms; the others are for detection."""
+
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data set of the user's own: enough rows for both splits."""
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A user's own data, enough rows for both splits, and a reward function."""
     from PIL import Image
 
     folder = tmp_path_factory.mktemp("data")
     Image.new("RGB", (112, 112)).save(folder / "a.png")
     line = '{{"image": "a.png", "question": "thing {0}", "boxes": [[10, 20, 30, 40]]}}'
     (folder / "rows.jsonl").write_text("\n".join(line.format(number) for number in range(60)))
-    return folder / "rows.jsonl"
+    line = line.replace('"boxes": [[10, 20, 30, 40]]', '"answer": "yes"')
+    (folder / "answers.jsonl").write_text("\n".join(line.format(number) for number in range(60)))
+    (folder / "own.py").write_text("def fn(rollout, sample, context):\n    return 1.0\n")
+    return {
+        "rows": str(folder / "rows.jsonl"),
+        "answers": str(folder / "answers.jsonl"),
+        "function": str(folder / "own.py:fn"),
+    }
 
 
 def word_of(group: str, option: str) -> str:
@@ -54,12 +77,12 @@ def test_the_default_options_together() -> None:
 
 
 @pytest.mark.parametrize(("group", "option"), OTHERS, ids=lambda value: value)
-def test_option(group: str, option: str, rows: Path) -> None:
+def test_option(group: str, option: str, files: dict[str, str]) -> None:
     word = word_of(group, option)
     needed = COMPANIONS.get(word, [])
-    if group == "reward/term" and option not in ("iou", "format"):
-        needed = [DETECTION]
-    words = [*(extra.format(rows=rows) for extra in needed), word]
+    if group == "reward/term":
+        needed = TERMS.get(option, [DETECTION])
+    words = [*(extra.format(**files) for extra in needed), word]
     cfg = compose_words(words)
     config, invocation = typed(cfg, words, multirun=False)
     assert invocation.overrides == tuple(words)
@@ -90,8 +113,9 @@ def test_each_scale_value_is_taken_up_by_some_run() -> None:
     """A scale value that no option refers to would be dead."""
     read: set[str] = set()
     scale = compose_words([]).scale
-    for words in (["algorithm=grpo"], ["algorithm=sft"], ["reward=ap"], ["reward=ap", "algorithm=sft"]):
-        read |= scale_references(compose_words(words))
+    for reward in ("iou_rec", "ws_cosine", "answer", "point"):
+        for algorithm in ("grpo", "sft"):
+            read |= scale_references(compose_words([f"reward={reward}", f"algorithm={algorithm}"]))
     leaves = set(_leaves(OmegaConf.to_container(scale), "scale"))
     assert leaves == read
     assert len(leaves) > 40

@@ -20,9 +20,15 @@ from tests.compose.tracing import config_classes, leaves, traced, unused
 
 from groundrl.config.compose import compose_run
 from groundrl.config.registry import load_all, registered
+from groundrl.config.repo import groups
 from groundrl.data.base import Split
 from groundrl.errors import ConfigError, NonFiniteError
-from groundrl.run_config import ScaleConfig, TaskScale
+from groundrl.rewards.custom import CustomRubricConfig
+from groundrl.rewards.grader import Grader
+from groundrl.rollout.written import written_rollout
+from groundrl.run_config import ScaleConfig, TaskConfig, TaskScale
+from groundrl.training.truth import check_truth_is_paid
+from groundrl.types import CoordinateSpace, ImageFrame, Sample, Scored, Task, Truth
 
 SMALL = (
     "debug=smoke",
@@ -41,7 +47,8 @@ RUNS = (
     ),
     (*SMALL, "algorithm=sft", "algorithm.num_steps=1", "algorithm.batch_size=2"),
 )
-NOT_TRACED = (ScaleConfig, TaskScale)
+NOT_TRACED = (ScaleConfig, TaskScale, TaskConfig, CustomRubricConfig)
+"""Read by interpolation: the values of the scale (see test_options.py), `task.recipe`, `reward.path`."""
 
 
 @pytest.mark.slow
@@ -58,6 +65,7 @@ def test_every_setting_is_read(
             assert done.code == 0, done.err
         _probe_models(monkeypatch)
         _probe_data(tmp_path)
+        _probe_rewards(tmp_path)
         _probe_learner()
         _probe_trackers(tmp_path, monkeypatch)
     assert unused(slots) == []
@@ -73,7 +81,7 @@ def _probe_models(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _probe_data(tmp_path: Path) -> None:
-    """A user's own file, read row by row; the AP reward."""
+    """A user's own file, read row by row."""
     from PIL import Image
 
     Image.new("RGB", (64, 64)).save(tmp_path / "a.png")
@@ -81,7 +89,32 @@ def _probe_data(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("\n".join(row.format(number) for number in range(40)))
     config = compose_run(["dataset=jsonl", f"dataset.path={tmp_path}/rows.jsonl"])
     assert config.dataset.build(Split.TRAIN).sample(0).truth.boxes
-    assert compose_run(["reward=ap"]).reward.build().names == ("ap", "format")
+
+
+def _probe_rewards(tmp_path: Path) -> None:
+    """Every rubric, and every term in one, pays the truth of a toy sample more than silence."""
+    own = tmp_path / "own.py"
+    own.write_text("def fn(rollout, sample, context):\n    return float(bool(context.answer.boxes))\n")
+    words = [[f"reward={name}"] for name in groups()["reward"] if name != "custom"]
+    words += [["reward=custom", f"reward.path={own}:fn"]]
+    words += [["reward=answer", f"+reward/term@reward.terms.x={name}"] for name in ("math",)]
+    words += [["reward=ap", f"+reward/term@reward.terms.x={name}"] for name in ("overlong", "repetition_box")]
+    for own_words in words:
+        config = compose_run(own_words)
+        sample = config.dataset.build(Split.HELDOUT).sample(0)
+        frames = [ImageFrame(original=image.size, processed=image.size) for image in sample.images]
+        space = CoordinateSpace.PIXEL_ORIGINAL
+        check_truth_is_paid([sample], [tuple(frames)], space, config.reward.build())
+    text = Sample(id="t", task=Task.text, images=(), truth=Truth(answer="a cat"))
+    for name in ("exact", "all_match"):
+        rubric = compose_run(["reward=answer", f"+reward/term@reward.terms.x={name}"]).reward.build()
+        term = rubric.score(written_rollout("t", "<answer>A cat</answer>", []), text).terms["x"]
+        assert isinstance(term, Scored)
+        assert term.value == 1.0
+    config = compose_run(["reward.grading.workers=1", "reward.grading.timeout_s=60"]).reward
+    grader = Grader(config.build(), config.grading)
+    grader.grade([(written_rollout("t", "", []), Sample(id="t", task=Task.rec, images=(), truth=Truth()))])
+    grader.close()
 
 
 def _probe_learner() -> None:

@@ -5,6 +5,7 @@ Hydra's own help lists every schema group beside the groups that people choose f
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from omegaconf import OmegaConf
@@ -26,6 +27,7 @@ FOOTER = """\
 Other flags: -m (sweep), --info, --hydra-help."""
 
 WIDTH = 20
+COLUMNS = 110
 
 
 def help_text(words: Sequence[str]) -> str:
@@ -34,7 +36,7 @@ def help_text(words: Sequence[str]) -> str:
     cfg = compose_words(words, with_hydra=True)
     chosen = {str(group): str(option) for group, option in cfg.hydra.runtime.choices.items()}
     settings = OmegaConf.to_yaml(OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"]))
-    listed = [f"  {group:<{WIDTH}} {_options(group, chosen.get(group))}" for group in groups()]
+    listed = [line for group in groups() for line in _listed(group, chosen.get(group))]
     return "\n".join(
         [
             HEADER,
@@ -50,5 +52,13 @@ def help_text(words: Sequence[str]) -> str:
     )
 
 
-def _options(group: str, chosen: str | None) -> str:
-    return ", ".join(f"{name}*" if name == chosen else name for name in groups()[group])
+def _listed(group: str, chosen: str | None) -> list[str]:
+    """A group's line, continued below its options where there are many."""
+    options = ", ".join(f"{name}*" if name == chosen else name for name in groups()[group])
+    return textwrap.wrap(
+        options,
+        width=COLUMNS,
+        initial_indent=f"  {group:<{WIDTH}} ",
+        subsequent_indent=" " * (WIDTH + 3),
+        break_on_hyphens=False,
+    )

@@ -46,6 +46,8 @@ def refusal(error: HydraException | OmegaConfBaseException, words: Sequence[str]
         found = _composition(error, text, words)
         if found is not None:
             return found
+    if match := re.search(r"resolving interpolation: Missing mandatory value: (\S+)", text):
+        return ConfigError(match.group(1), "has no value", todo=f"write {match.group(1)}=VALUE")
     if full_key := getattr(error, "full_key", None):
         missing = isinstance(error, MissingMandatoryValue)
         return ConfigError(

@@ -2,16 +2,19 @@
 
     {"image": "a.jpg", "question": "the red car", "boxes": [[10, 20, 110, 90]]}
     {"image": "b.jpg", "targets": ["car", "dog"], "boxes": [{"bbox_2d": [1, 2, 30, 40], "label": "dog"}]}
+    {"image": "c.jpg", "question": "How many dogs are there?", "answer": "3"}
 
-Boxes are xyxy in pixels of the original image. rec rows have `question` and one or more boxes; ovd rows have
-`targets` and labelled boxes (none: the truth is None). Every row is checked when the data is opened; images
-are opened when their sample is asked for.
+Boxes are xyxy in pixels of the original image. rec and point rows have `question` and one or more boxes; ovd
+rows have `targets` and labelled boxes (none: the truth is None); the rows of other tasks have `question` and
+`answer`. Targets that are one category under the label normalisation are merged, with a warning. Every row is
+checked when the data is opened; images are opened when their sample is asked for.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +23,14 @@ from typing import Any
 from groundrl.config.registry import register
 from groundrl.data.base import DatasetConfig, Split
 from groundrl.data.images import open_image
+from groundrl.data.targets import merge_targets
 from groundrl.errors import ConfigError, DataError
 from groundrl.geometry.labels import normalise_label
+from groundrl.parsing.answer import LOCATING
+from groundrl.parsing.final import read_final
 from groundrl.types import LabeledBox, Sample, Task, Truth
+
+logger = logging.getLogger(__name__)
 
 
 @register("dataset", "jsonl")
@@ -32,7 +40,7 @@ class JsonlConfig(DatasetConfig):
 
     path            the .jsonl file, UTF-8
     images          folder that image paths are relative to (null: the file's own)
-    task            rec or ovd
+    task            what every row asks for
     heldout_every   about one row in so many is held out, chosen by a digest of its content, so that the
                     split does not change when rows are added or moved
     """
@@ -44,8 +52,6 @@ class JsonlConfig(DatasetConfig):
 
     def __post_init__(self) -> None:
         DatasetConfig.__post_init__(self)
-        if self.task not in (Task.rec, Task.ovd):
-            raise ConfigError("task", "jsonl rows are rec or ovd", got=str(self.task), todo="use one of them")
         if self.heldout_every < 2:
             raise ConfigError("heldout_every", "must be >= 2", got=self.heldout_every, todo="e.g. 10")
 
@@ -60,6 +66,7 @@ class _Row:
     question: str
     targets: tuple[str, ...]
     boxes: tuple[LabeledBox, ...]
+    answer: str | None = None
 
 
 class Jsonl:
@@ -71,7 +78,16 @@ class Jsonl:
         self.file = Path(config.path)
         self.root = Path(config.images) if config.images else self.file.parent
         self._digest = hashlib.sha256()
+        self._merged: list[int] = []
         rows = self._read()
+        if self._merged:
+            logger.warning(
+                "%s: targets that are one category under the label normalisation were merged in %d rows, "
+                "first in row %d",
+                self.file,
+                len(self._merged),
+                self._merged[0],
+            )
         if split is Split.TRAIN and config.train_size is not None:
             rows = rows[: config.train_size]
         if not rows:
@@ -102,7 +118,7 @@ class Jsonl:
             id=f"{self.file.name}:{row.number}",
             task=self.config.task,
             images=(image,),
-            truth=Truth(boxes=row.boxes),
+            truth=Truth(boxes=row.boxes, answer=row.answer),
             question=row.question,
             targets=row.targets,
             split=str(self.split),
@@ -141,30 +157,50 @@ class Jsonl:
             raise bad(f"is not JSON ({error})", "one object a line") from None
         if not isinstance(entry, dict):
             raise bad(f"is a {type(entry).__name__}, not an object")
-        unknown = sorted(set(entry) - {"image", "question", "targets", "boxes", "id"})
+        unknown = sorted(set(entry) - {"image", "question", "targets", "boxes", "answer", "id"})
         if unknown:
-            raise bad(f"unknown key {unknown[0]!r}", "keys are image, question, targets, boxes, id")
-        image, boxes = entry.get("image"), entry.get("boxes")
+            raise bad(f"unknown key {unknown[0]!r}", "keys are image, question, targets, boxes, answer, id")
+        image, boxes, question = entry.get("image"), entry.get("boxes"), entry.get("question")
         if not isinstance(image, str) or not image:
             raise bad("`image` must be a path")
+        if self.config.task is not Task.ovd and (not isinstance(question, str) or not question.strip()):
+            raise bad("`question` must be a text")
+        if self.config.task not in LOCATING:
+            answer = entry.get("answer")
+            if (
+                isinstance(answer, bool)
+                or not isinstance(answer, (str, int, float))
+                or not str(answer).strip()
+            ):
+                raise bad("`answer` must be a text or a number")
+            if boxes is not None:
+                raise bad(f"`boxes` is not used by task {self.config.task}", "remove it")
+            answer = str(answer).strip()
+            if read_final(answer, self.config.task).value is None and self.config.task is not Task.numeric:
+                raise bad(f"`answer` {answer!r} cannot be read as {self.config.task}", "see docs/rewards.md")
+            return _Row(
+                number=number, image=image, question=str(question), targets=(), boxes=(), answer=answer
+            )
+        if "answer" in entry:
+            raise bad(f"`answer` is not used by task {self.config.task}", "remove it, or choose another task")
         if not isinstance(boxes, list):
             raise bad("`boxes` must be a list (empty when nothing is there)")
         parsed = tuple(self._box(box, number) for box in boxes)
-        if self.config.task is Task.rec:
-            question = entry.get("question")
-            if not isinstance(question, str) or not question.strip():
-                raise bad("`question` must be a text that describes one object")
+        if self.config.task is not Task.ovd:
             if not parsed:
-                raise bad("`boxes` is empty, but a referring expression has its object")
-            return _Row(number=number, image=image, question=question, targets=(), boxes=parsed)
+                raise bad("`boxes` is empty, but a described object has its box")
+            return _Row(number=number, image=image, question=str(question), targets=(), boxes=parsed)
         targets = entry.get("targets")
         if not isinstance(targets, list) or not targets or not all(isinstance(t, str) for t in targets):
             raise bad("`targets` must be a list of category names")
-        known = {normalise_label(target) for target in targets}
+        merged, dropped = merge_targets(targets)
+        if dropped:
+            self._merged.append(number)
+        known = {normalise_label(target) for target in merged}
         for box in parsed:
             if normalise_label(box.label) not in known:
                 raise bad(f"label {box.label!r} is not among the targets", "add it to `targets`")
-        return _Row(number=number, image=image, question="", targets=tuple(targets), boxes=parsed)
+        return _Row(number=number, image=image, question="", targets=merged, boxes=parsed)
 
     def _box(self, value: Any, number: int) -> LabeledBox:
         named = isinstance(value, dict)

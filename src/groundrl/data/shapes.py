@@ -1,4 +1,6 @@
-"""Synthetic worlds: coloured shapes on grey, unlimited, seeded, with exact boxes (rec and ovd).
+"""Synthetic worlds: coloured shapes on grey, unlimited, seeded, with exact boxes.
+
+rec and point ask for one described object, ovd for all objects of named categories, numeric for a count.
 
 Scene i of a world is a function of (seed, split, i) alone. The splits cannot share a scene: a digest of
 the scene's objects decides to which split it belongs (1 in 8 is held out), whatever is asked and whatever
@@ -23,13 +25,18 @@ from groundrl.types import LabeledBox, Sample, Task, Truth
 
 HELDOUT_SHARE = 8
 MAX_ATTEMPTS = 2000
+DESCRIBING = (Task.rec, Task.point)
+TASKS = (*DESCRIBING, Task.ovd, Task.numeric)
+ABSENT_COUNTS = 0.3
+"""Share of counting questions about any kind at all, which is mostly one that is not there."""
 
 
 @dataclass(kw_only=True, slots=True)
 class ShapesConfig(DatasetConfig):
     """Settings of a synthetic world. Sizes and coordinates are in pixels of the square image.
 
-    task                 rec: one described object; ovd: all objects of the named categories
+    task                 rec, point: one described object; ovd: all objects of the named categories; numeric:
+                         how many objects of a colour, a shape or both there are
     seed                 the world's seed (not the run's): the same world for every run seed
     image_size           side of the image
     objects              [min, max] number of objects
@@ -38,7 +45,7 @@ class ShapesConfig(DatasetConfig):
     noise                standard deviation of the pixel noise, in grey levels
     difficulty           chance in [0, 1] that an object copies the colour or the shape of an earlier one
     max_overlap          largest share of the smaller of two objects that the other may cover
-    styles               rec: relative weight of each way to describe the target (word: its shape,
+    styles               rec, point: relative weight of each way to describe the target (word: its shape,
                          attribute: colour and shape, relation: beside another object, negation: the one
                          that is not of a colour)
     negatives            ovd: [min, max] number of absent categories in the prompt
@@ -62,8 +69,9 @@ class ShapesConfig(DatasetConfig):
 
     def __post_init__(self) -> None:
         DatasetConfig.__post_init__(self)
-        if self.task not in (Task.rec, Task.ovd):
-            raise ConfigError("task", "shapes know rec and ovd", got=str(self.task), todo="use rec or ovd")
+        if self.task not in TASKS:
+            known = ", ".join(TASKS)
+            raise ConfigError("task", "no such shapes", got=str(self.task), todo=f"use one of {known}")
         for key, low in (("objects", 1), ("size", 4), ("negatives", 0)):
             pair: list[int] = getattr(self, key)
             if len(pair) != 2 or not low <= pair[0] <= pair[1]:
@@ -99,7 +107,7 @@ class ShapesConfig(DatasetConfig):
                 raise ConfigError(
                     f"styles.{name}", "must be a weight >= 0", got=weight, todo="use 0 for none"
                 )
-        if self.task is Task.rec and sum(self.styles.values()) <= 0:
+        if self.task in DESCRIBING and sum(self.styles.values()) <= 0:
             raise ConfigError("styles", "all weights are 0", got=dict(self.styles), todo="raise one of them")
 
     def build(self, split: Split) -> Shapes:
@@ -165,9 +173,9 @@ class Shapes:
         )
         if objects is None:
             return None
-        if config.task is Task.rec:
+        if config.task in DESCRIBING:
             return self._refer(rng, objects)
-        return self._detect(rng, objects)
+        return self._detect(rng, objects) if config.task is Task.ovd else self._count(rng, objects)
 
     def _refer(
         self, rng: np.random.Generator, objects: list[SceneObject]
@@ -196,6 +204,19 @@ class Shapes:
         boxes = () if nothing else tuple(LabeledBox(xyxy=item.xyxy, label=item.name) for item in objects)
         return objects, "", targets, Truth(boxes=boxes)
 
+    def _count(
+        self, rng: np.random.Generator, objects: list[SceneObject]
+    ) -> tuple[list[SceneObject], str, tuple[str, ...], Truth]:
+        kinds = [*COLOURS, *SHAPES, *(f"{colour} {shape}" for colour in COLOURS for shape in SHAPES)]
+        near = objects[int(rng.integers(len(objects)))]
+        asked = [near.colour, near.shape, near.name][int(rng.integers(3))]
+        if rng.random() < ABSENT_COUNTS:
+            asked = kinds[int(rng.integers(len(kinds)))]
+        counted = [item for item in objects if asked in (item.colour, item.shape, item.name)]
+        noun = f"{asked} shapes" if asked in COLOURS else f"{asked}s"
+        evidence = tuple(LabeledBox(xyxy=item.xyxy, label=item.name) for item in counted)
+        return objects, f"How many {noun} are there?", (), Truth(answer=str(len(counted)), evidence=evidence)
+
 
 def _belongs_to(objects: list[SceneObject]) -> Split:
     """The split that owns this scene: a digest of its objects, whatever is asked about them."""
@@ -214,3 +235,15 @@ class ShapesRecConfig(ShapesConfig):
 @dataclass(kw_only=True, slots=True)
 class ShapesOvdConfig(ShapesConfig):
     """`dataset=shapes_ovd`."""
+
+
+@register("dataset", "shapes_point")
+@dataclass(kw_only=True, slots=True)
+class ShapesPointConfig(ShapesConfig):
+    """`dataset=shapes_point`."""
+
+
+@register("dataset", "shapes_numeric")
+@dataclass(kw_only=True, slots=True)
+class ShapesNumericConfig(ShapesConfig):
+    """`dataset=shapes_numeric`."""

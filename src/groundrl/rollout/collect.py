@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from groundrl.models.processor import Processor
+from groundrl.parsing.tags import scan_tags
 from groundrl.prompting.prompt import Prompt
 from groundrl.rollout.engines.base import Engine, Request, Sampling
 from groundrl.rollout.episode import Context, Episode, RolloutKind
@@ -106,15 +107,18 @@ class Collector:
 
     def _finish(self, episode: Episode, frames: tuple[ImageFrame, ...]) -> Rollout:
         assert episode.status is not None
+        text = self.processor.decode(episode.last_turn)
+        think = scan_tags(text).think
         return Rollout(
             sample_id=episode.sample.id,
             group=episode.group,
             index=episode.index,
             segments=episode.segments,
             status=episode.status,
-            text=self.processor.decode(episode.last_turn),
+            text=text,
             frames=frames,
             coordinate_space=self.processor.family.coordinate_space,
             seed=episode.seed,
             turns=episode.turns,
+            think_tokens=len(self.processor.encode(think)) if think else 0,
         )

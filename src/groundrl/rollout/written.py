@@ -17,6 +17,7 @@ def written_rollout(
     space: CoordinateSpace = CoordinateSpace.PIXEL_ORIGINAL,
     status: RolloutStatus = RolloutStatus.FINISHED,
     tokens: int = 0,
+    think_tokens: int | None = None,
     index: int = 0,
 ) -> Rollout:
     """A rollout that parsers, rewards and metrics read like a sampled one; its `tokens` ids are all 0."""
@@ -36,4 +37,5 @@ def written_rollout(
         text=text,
         frames=tuple(frames),
         coordinate_space=space,
+        think_tokens=think_tokens,
     )

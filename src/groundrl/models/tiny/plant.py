@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from groundrl.types import XYXY, Sample
+from groundrl.types import XYXY, LabeledBox, Sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ def loosen(box: XYXY, image: tuple[int, int], faults: Faults, rng: np.random.Gen
 
 def pollute(
     sample: Sample, faults: Faults, grid: int, side: int, rng: np.random.Generator
-) -> list[tuple[XYXY, str]]:
+) -> list[LabeledBox]:
     """The OVD boxes of a sample with further attempts and false boxes, in the order of the targets.
 
     A further attempt at an object repeats its box or is off by one grid step, with equal chance, so that a
@@ -69,7 +69,8 @@ def pollute(
             y = int(rng.integers(0, (height - side) // grid + 1)) * grid
             boxes.append(((float(x), float(y), float(x + side), float(y + side)), name))
     order = {name: index for index, name in enumerate(sample.targets)}
-    return sorted(boxes, key=lambda item: order[item[1]])
+    boxes.sort(key=lambda item: order[item[1]])
+    return [LabeledBox(xyxy=xyxy, label=label) for xyxy, label in boxes]
 
 
 def _shifted(box: XYXY, grid: int, width: int, height: int, rng: np.random.Generator) -> XYXY:

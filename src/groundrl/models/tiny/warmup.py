@@ -24,7 +24,7 @@ from groundrl.models.tiny.muon import Muon
 from groundrl.models.tiny.plant import Faults, loosen, pollute
 from groundrl.prompting.answer import write_answer
 from groundrl.prompting.prompt import Prompt
-from groundrl.types import Sample, Task
+from groundrl.types import LabeledBox, Sample, Task
 
 COUNTS = ("none", "one", "two", "three", "four", "five")
 CELL = 28
@@ -75,7 +75,7 @@ def target_text(sample: Sample, faults: Faults, grid: int, rng: np.random.Genera
     """The supervised completion, faults included."""
     if sample.task is Task.rec:
         box = loosen(sample.truth.boxes[0].xyxy, sample.images[0].size, faults, rng)
-        return write_answer(Task.rec, [(box, "")], None, think_text(sample))
+        return write_answer(Task.rec, [LabeledBox(xyxy=box)], None, think_text(sample))
     side = grid * max(1, round(40 / grid))
     boxes = pollute(sample, faults, grid, side, rng)
     return write_answer(Task.ovd, boxes, None, think_text(sample))
