@@ -158,7 +158,7 @@ def test_a_copy_never_raises_where_true_boxes_are_apart(config, cells, boxes, da
 @given(sides=OVERLAPPING, data=st.data())
 def test_an_unknown_label_never_raises(config, sides, data) -> None:
     truths, boxes = sides
-    renamed = [replace(box, label="unicorn") if data.draw(st.booleans()) else box for box in boxes]
+    renamed = [box._replace(label="unicorn") if data.draw(st.booleans()) else box for box in boxes]
     before = value(config, truths, answered(boxes))
     assert value(config, truths, answered(renamed)) <= before + ROUNDING
 

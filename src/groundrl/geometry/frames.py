@@ -33,6 +33,8 @@ def _scale(xyxy: XYXY, source: Size, target: Size) -> XYXY:
 
 def to_original(xyxy: XYXY, space: CoordinateSpace, frame: ImageFrame) -> XYXY:
     """A box written in `space`, in pixels of the original image (not clipped)."""
+    if space is CoordinateSpace.PIXEL_ORIGINAL:
+        return xyxy
     return _scale(xyxy, _unit(space, frame), frame.original)
 
 
@@ -52,6 +54,8 @@ def clip(xyxy: XYXY, size: Size) -> XYXY:
     """The box cut to an image of `size`; a box that lies outside comes back with zero width or height."""
     width, height = size
     x1, y1, x2, y2 = xyxy
+    if 0 <= x1 <= width and 0 <= y1 <= height and 0 <= x2 <= width and 0 <= y2 <= height:
+        return xyxy
     return (
         min(max(x1, 0.0), float(width)),
         min(max(y1, 0.0), float(height)),

@@ -6,6 +6,10 @@ It stands in this low layer because data import, parsing, rewards and evaluation
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
+
+_SHORT = 64
+"""Characters of a label that is worth remembering: names come back in every answer."""
 
 
 def normalise_label(label: str) -> str:
@@ -13,5 +17,14 @@ def normalise_label(label: str) -> str:
 
     Two labels are the same label iff their normalised forms are equal. Idempotent.
     """
+    return _remembered(label) if len(label) <= _SHORT else _normalised(label)
+
+
+def _normalised(label: str) -> str:
+    if label.isascii():
+        return " ".join(label.lower().split())
     folded = unicodedata.normalize("NFD", label).casefold()
     return " ".join(unicodedata.normalize("NFC", folded).split())
+
+
+_remembered = lru_cache(maxsize=4096)(_normalised)

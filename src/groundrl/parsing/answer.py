@@ -16,34 +16,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 from groundrl.geometry.frames import clip, point_to_original, to_original
-from groundrl.parsing.boxes import ItemScan, ModelBox, ModelPoint, read_boxes, read_points
+from groundrl.parsing.boxes import ItemScan, box_as_written, point_as_written, read_boxes, read_points
 from groundrl.parsing.config import ParsingConfig
 from groundrl.parsing.fences import find_payload
 from groundrl.parsing.final import read_final
 from groundrl.parsing.status import ParseStatus, RejectReason
 from groundrl.parsing.tags import TagScan, scan_tags
-from groundrl.types import LabeledBox, LabeledPoint, Rollout, RolloutStatus, Sample, Task
+from groundrl.types import (
+    XYXY,
+    CoordinateSpace,
+    LabeledBox,
+    LabeledPoint,
+    Rollout,
+    RolloutStatus,
+    Sample,
+    Task,
+)
 
-__all__ = ["Answer", "ModelAnswer", "ParseStatus", "RejectReason", "parse_answer", "parse_rollout"]
+__all__ = ["Answer", "ParseStatus", "RejectReason", "parse_answer", "parse_rollout"]
 
 LOCATING = frozenset({Task.rec, Task.ovd, Task.point})
 _DEFAULT = ParsingConfig()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelAnswer:
-    """An answer before its boxes and points are mapped: they are in the model's coordinate space."""
-
-    status: ParseStatus
-    think: str | None = None
-    body: str | None = None
-    value: str | None = None
-    items: tuple[ModelBox | ModelPoint, ...] = ()
-    rejected: tuple[RejectReason, ...] = ()
-    strict: bool = False
-    fenced: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +86,53 @@ class Answer:
         return self.status in (ParseStatus.OK, ParseStatus.NONE)
 
 
-def parse_answer(text: str, task: Task, *, truncated: bool, parsing: ParsingConfig = _DEFAULT) -> ModelAnswer:
-    """Read a completion without knowing the image.
+class _Places:
+    """Where items stand in the original images of a rollout; counts the boxes that had to be clipped."""
+
+    __slots__ = ("clipped", "converts", "frames", "space")
+
+    def __init__(self, rollout: Rollout) -> None:
+        self.frames = rollout.frames
+        self.space = rollout.coordinate_space
+        self.converts = self.space is not CoordinateSpace.PIXEL_ORIGINAL
+        self.clipped = 0
+
+    def box(self, xyxy: XYXY, label: str, image: int) -> LabeledBox | RejectReason:
+        if image >= len(self.frames):
+            return RejectReason.BAD_IMAGE
+        frame = self.frames[image]
+        if self.converts:
+            xyxy = to_original(xyxy, self.space, frame)
+        x1, y1, x2, y2 = xyxy
+        width, height = frame.original
+        if not (0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height):
+            xyxy = clip(xyxy, frame.original)
+            if not (xyxy[0] < xyxy[2] and xyxy[1] < xyxy[3]):
+                return RejectReason.OUTSIDE_IMAGE
+            self.clipped += 1
+        return LabeledBox(xyxy, label, image)
+
+    def point(self, xy: tuple[float, float], label: str, image: int) -> LabeledPoint | RejectReason:
+        if image >= len(self.frames):
+            return RejectReason.BAD_IMAGE
+        frame = self.frames[image]
+        x, y = point_to_original(xy, self.space, frame)
+        width, height = frame.original
+        if not (0 <= x <= width and 0 <= y <= height):
+            return RejectReason.OUTSIDE_IMAGE
+        inside = (min(x, math.nextafter(width, 0)), min(y, math.nextafter(height, 0)))
+        return LabeledPoint(inside, label, image)
+
+
+def parse_answer(
+    text: str,
+    task: Task,
+    *,
+    truncated: bool,
+    parsing: ParsingConfig = _DEFAULT,
+    places: _Places | None = None,
+) -> Answer:
+    """Read a completion; without `places` its coordinates stay in the model's own space.
 
     text       the completion only, special tokens dropped
     truncated  the completion hit the length limit
@@ -100,113 +141,92 @@ def parse_answer(text: str, task: Task, *, truncated: bool, parsing: ParsingConf
     """
     tags = scan_tags(text)
     if tags.answer is None:
-        return _unanswered(tags, task, truncated=truncated, parsing=parsing)
+        return _unanswered(tags, task, truncated=truncated, parsing=parsing, places=places)
     if task not in LOCATING:
         final = read_final(tags.answer, task)
-        return ModelAnswer(
-            status=final.status, think=tags.think, body=tags.answer, value=final.value, strict=tags.strict
+        return Answer(
+            status=final.status,
+            think=tags.think,
+            body=tags.answer,
+            value=final.value,
+            strict=tags.strict,
+            truncated=truncated,
         )
     payload = find_payload(tags.answer)
-    scan = _scan(payload.text, task, salvage=parsing.salvage)
-    status, items, rejected = _one_box(scan) if task is Task.rec else (scan.status, scan.items, scan.rejected)
-    return ModelAnswer(
-        status=status,
-        think=tags.think,
-        body=tags.answer,
-        items=items,
-        rejected=rejected,
-        strict=tags.strict,
-        fenced=payload.fenced,
+    scan = _scan(payload.text, task, salvage=parsing.salvage, places=places)
+    return _located(
+        scan, places, tags.think, tags.answer, strict=tags.strict, fenced=payload.fenced, truncated=truncated
     )
 
 
 def parse_rollout(rollout: Rollout, sample: Sample, parsing: ParsingConfig = _DEFAULT) -> Answer:
-    """Read a rollout and map what it locates to original pixels. Never raises on what the model wrote."""
+    """Read a rollout, what it locates in original pixels. Never raises on what the model wrote."""
     truncated = rollout.status is RolloutStatus.TRUNCATED_LENGTH
-    raw = parse_answer(rollout.text, sample.task, truncated=truncated, parsing=parsing)
-    boxes: list[LabeledBox] = []
-    points: list[LabeledPoint] = []
-    rejected = list(raw.rejected)
-    clipped = 0
-    for item in raw.items:
-        placed = _placed(item, rollout)
-        if isinstance(placed, RejectReason):
-            rejected.append(placed)
-        elif isinstance(placed, LabeledPoint):
-            points.append(placed)
-        else:
-            box, moved = placed
-            boxes.append(box)
-            clipped += moved
-    status = raw.status
-    if len(rejected) > len(raw.rejected) and status is ParseStatus.OK:
-        status = ParseStatus.ITEM_REJECTED
+    return parse_answer(
+        rollout.text, sample.task, truncated=truncated, parsing=parsing, places=_Places(rollout)
+    )
+
+
+Scan = ItemScan[LabeledBox] | ItemScan[LabeledPoint]
+
+
+def _scan(payload: str, task: Task, *, salvage: bool, places: _Places | None) -> Scan:
+    """The items of a payload. Of several where one box is asked for none is left, refused ones counted."""
+    if task is Task.point:
+        return read_points(payload, salvage=salvage, make=places.point if places else point_as_written)
+    scan = read_boxes(
+        payload,
+        label_required=task is Task.ovd,
+        salvage=salvage,
+        make=places.box if places else box_as_written,
+    )
+    if task is Task.rec and len(scan.items) + len(scan.rejected) > 1:
+        several = (RejectReason.SEVERAL_BOXES,) * len(scan.items)
+        return ItemScan(ParseStatus.SEVERAL_BOXES, (), (*scan.rejected, *several))
+    return scan
+
+
+def _located(
+    scan: Scan,
+    places: _Places | None,
+    think: str | None,
+    body: str,
+    *,
+    status: ParseStatus | None = None,
+    strict: bool = False,
+    fenced: bool = False,
+    truncated: bool,
+) -> Answer:
+    boxes: tuple[LabeledBox, ...] = ()
+    points: tuple[LabeledPoint, ...] = ()
+    if scan.items and isinstance(scan.items[0], LabeledPoint):
+        points = cast("tuple[LabeledPoint, ...]", scan.items)
+    else:
+        boxes = cast("tuple[LabeledBox, ...]", scan.items)
     return Answer(
-        status=status,
-        think=raw.think,
-        body=raw.body,
-        value=raw.value,
-        boxes=tuple(boxes),
-        points=tuple(points),
-        rejected=tuple(rejected),
-        clipped=clipped,
-        strict=raw.strict,
-        fenced=raw.fenced,
+        status=status or scan.status,
+        think=think,
+        body=body,
+        boxes=boxes,
+        points=points,
+        rejected=scan.rejected,
+        clipped=places.clipped if places and boxes else 0,
+        strict=strict,
+        fenced=fenced,
         truncated=truncated,
     )
 
 
-def _scan(payload: str, task: Task, *, salvage: bool) -> ItemScan[ModelBox] | ItemScan[ModelPoint]:
-    if task is Task.point:
-        return read_points(payload, salvage=salvage)
-    return read_boxes(payload, label_required=task is Task.ovd, salvage=salvage)
-
-
-def _unanswered(tags: TagScan, task: Task, *, truncated: bool, parsing: ParsingConfig) -> ModelAnswer:
+def _unanswered(
+    tags: TagScan, task: Task, *, truncated: bool, parsing: ParsingConfig, places: _Places | None
+) -> Answer:
     """No complete answer pair: why, and what may be kept of one that was cut."""
     status = tags.problem or ParseStatus.NO_ANSWER_TAG
-    if not truncated or status is not ParseStatus.NO_ANSWER_TAG:
-        return ModelAnswer(status=status, think=tags.think)
-    if parsing.salvage and tags.open and task in LOCATING:
-        scan = _scan(find_payload(tags.open).text, task, salvage=True)
-        _, items, rejected = _one_box(scan) if task is Task.rec else (scan.status, scan.items, scan.rejected)
-        if items:
-            return ModelAnswer(
-                status=ParseStatus.SALVAGED,
-                think=tags.think,
-                body=tags.open,
-                items=items,
-                rejected=rejected,
-            )
-    return ModelAnswer(status=ParseStatus.TRUNCATED, think=tags.think)
-
-
-def _one_box(
-    scan: ItemScan[ModelBox] | ItemScan[ModelPoint],
-) -> tuple[ParseStatus, tuple[ModelBox | ModelPoint, ...], tuple[RejectReason, ...]]:
-    """The policy for one box: several items, refused ones included, leave none."""
-    if len(scan.items) + len(scan.rejected) <= 1:
-        return scan.status, scan.items, scan.rejected
-    several = (RejectReason.SEVERAL_BOXES,) * len(scan.items)
-    return ParseStatus.SEVERAL_BOXES, (), (*scan.rejected, *several)
-
-
-def _placed(
-    item: ModelBox | ModelPoint, rollout: Rollout
-) -> tuple[LabeledBox, bool] | LabeledPoint | RejectReason:
-    """The item in original pixels; for a box also whether it was clipped."""
-    if item.image >= len(rollout.frames):
-        return RejectReason.BAD_IMAGE
-    frame, space = rollout.frames[item.image], rollout.coordinate_space
-    if isinstance(item, ModelPoint):
-        x, y = point_to_original(item.xy, space, frame)
-        width, height = frame.original
-        if not (0 <= x <= width and 0 <= y <= height):
-            return RejectReason.OUTSIDE_IMAGE
-        inside = (min(x, math.nextafter(width, 0)), min(y, math.nextafter(height, 0)))
-        return LabeledPoint(xy=inside, label=item.label, image=item.image)
-    mapped = to_original(item.xyxy, space, frame)
-    xyxy = clip(mapped, frame.original)
-    if not (xyxy[0] < xyxy[2] and xyxy[1] < xyxy[3]):
-        return RejectReason.OUTSIDE_IMAGE
-    return LabeledBox(xyxy=xyxy, label=item.label, image=item.image), xyxy != mapped
+    if truncated and status is ParseStatus.NO_ANSWER_TAG:
+        status = ParseStatus.TRUNCATED
+        if parsing.salvage and tags.open and task in LOCATING:
+            scan = _scan(find_payload(tags.open).text, task, salvage=True, places=places)
+            if scan.items:
+                kept = ParseStatus.SALVAGED
+                return _located(scan, places, tags.think, tags.open, status=kept, truncated=truncated)
+    return Answer(status=status, think=tags.think, truncated=truncated)

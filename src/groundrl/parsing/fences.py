@@ -6,13 +6,12 @@ that contains a fence can not be taken for one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MARK = "```"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Payload:
+class Payload(NamedTuple):
     """The text to read as JSON. `fenced`: it is the inside of a closed json fence that is all of the body."""
 
     text: str
@@ -20,6 +19,8 @@ class Payload:
 
 
 def _marks(body: str) -> list[int]:
+    if body.startswith(MARK) and body.endswith(MARK) and body.count(MARK) == 2:
+        return [0, len(body) - len(MARK)]
     marks: list[int] = []
     start = 0
     while start <= len(body):

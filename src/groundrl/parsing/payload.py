@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
 
 from groundrl.parsing.status import ParseStatus, RejectReason
 
@@ -18,10 +17,10 @@ MAX_DEPTH = 32
 MAX_NUMBER_CHARS = 64
 MAX_LABEL_CHARS = 1000
 _NUMBER_CHARS = frozenset("0123456789+-.eE")
+_BRACKETS = {code: None for code in range(128)} | {91: "[", 93: "]", 123: "[", 125: "]"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Items:
+class Items(NamedTuple):
     """The items of a payload as JSON values; `incomplete`: the list was cut, and its rest was dropped.
 
     `status` is OK where there are items to look at.
@@ -44,10 +43,32 @@ def is_none(payload: str) -> bool:
     return text == "[]" or text.lower() in ("none", "none.")
 
 
-def _shape(text: str) -> tuple[bool, int]:
-    """Whether brackets outside strings nest more than `MAX_DEPTH` deep, and the end of the last complete item
-    of the outermost list (0: none)."""
-    depth, last, in_string, escaped = 0, 0, False, False
+def _too_deep(text: str) -> bool:
+    """Whether brackets outside strings nest more than `MAX_DEPTH` deep."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    if "\\" not in text:  # then every other piece between quotes is outside strings
+        brackets = "".join(text.split('"')[::2]).translate(_BRACKETS)
+        for _ in range(MAX_DEPTH):  # each round takes away the innermost pairs
+            if not brackets:
+                return False
+            brackets = brackets.replace("[]", "")
+    return any(depth > MAX_DEPTH for _, depth in _depths(text))
+
+
+def _last_item(text: str) -> int:
+    """The end of the last complete item of the outermost list; 0: none."""
+    last = before = 0
+    for index, depth in _depths(text):
+        if depth == 1 and depth < before:
+            last = index + 1
+        before = depth
+    return last
+
+
+def _depths(text: str) -> Iterator[tuple[int, int]]:
+    """Index of each bracket outside strings, with the depth behind it."""
+    depth, in_string, escaped = 0, False, False
     for index, char in enumerate(text):
         if in_string:
             if escaped:
@@ -60,13 +81,10 @@ def _shape(text: str) -> tuple[bool, int]:
             in_string = True
         elif char in "[{":
             depth += 1
-            if depth > MAX_DEPTH:
-                return True, last
+            yield index, depth
         elif char in "]}":
             depth -= 1
-            if depth == 1:
-                last = index + 1
-    return False, last
+            yield index, depth
 
 
 def json_number(text: str) -> float:
@@ -74,12 +92,26 @@ def json_number(text: str) -> float:
     return float(text) if len(text) <= MAX_NUMBER_CHARS else math.nan
 
 
-def _loads(text: str) -> object:
-    return json.loads(text, parse_int=json_number, parse_float=json_number, parse_constant=float)
+_decode_usual = json.JSONDecoder(parse_float=json_number, parse_constant=float).decode
+_decode_endless = json.JSONDecoder(
+    parse_int=json_number, parse_float=json_number, parse_constant=float
+).decode
+
+
+def _decode(text: str) -> object:
+    """The document. Raises JSONDecodeError and nothing else: integers past Python's digit limit are nan."""
+    try:
+        return _decode_usual(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        return _decode_endless(text)
 
 
 def number(value: object) -> float | RejectReason:
     """A coordinate from a JSON number or a numeric string."""
+    if type(value) is int:
+        return float(value) if abs(value) < 10**MAX_NUMBER_CHARS else RejectReason.BAD_NUMBER
     if isinstance(value, str):
         text = value.strip()
         if not text or not _NUMBER_CHARS.issuperset(text):
@@ -93,14 +125,14 @@ def number(value: object) -> float | RejectReason:
     return value if math.isfinite(value) else RejectReason.BAD_NUMBER
 
 
-def numbers(value: Sequence[object], count: int) -> list[float] | RejectReason:
+def numbers(value: list[Any], count: int) -> list[float] | RejectReason:
     """Exactly `count` finite coordinates, or why not."""
     if len(value) != count:
         return RejectReason.WRONG_COUNT
     found: list[float] = []
     for entry in value:
         one = number(entry)
-        if isinstance(one, RejectReason):
+        if type(one) is RejectReason:
             return one
         found.append(one)
     return found
@@ -109,6 +141,8 @@ def numbers(value: Sequence[object], count: int) -> list[float] | RejectReason:
 def label(value: object, *, required: bool) -> str | RejectReason:
     """A label, stripped; empty where none is required and none is there."""
     text = value.strip() if isinstance(value, str) else ""
+    if 0 < len(text) <= MAX_LABEL_CHARS and text.isascii():
+        return text
     if not text and required:
         return RejectReason.NO_LABEL
     if len(text) > MAX_LABEL_CHARS:  # Unicode normalisation is quadratic in runs of combining marks
@@ -118,8 +152,9 @@ def label(value: object, *, required: bool) -> str | RejectReason:
 
 def image(value: object) -> int | RejectReason:
     """An image index, counted from 0."""
-    if isinstance(value, float) and value >= 0 and value.is_integer():
-        return int(value)
+    found = number(value) if isinstance(value, (int, float)) else -1.0
+    if isinstance(found, float) and found >= 0 and found.is_integer():
+        return int(found)
     return RejectReason.BAD_IMAGE
 
 
@@ -132,17 +167,17 @@ def load_items(payload: str, *, salvage: bool) -> Items:
         return Items(status=ParseStatus.EMPTY)
     if is_none(payload):
         return Items(status=ParseStatus.NONE)
-    too_deep, last = _shape(payload)
-    if too_deep:
+    if _too_deep(payload):
         return Items(status=ParseStatus.BAD_JSON)
     incomplete = False
     try:
-        document = _loads(payload)
+        document = _decode(payload)
     except json.JSONDecodeError:
-        if not salvage or not last or payload.lstrip()[0] != "[":
+        last = _last_item(payload) if salvage and payload.lstrip()[0] == "[" else 0
+        if not last:
             return Items(status=ParseStatus.BAD_JSON)
         try:
-            document = _loads(payload[:last] + "]")
+            document = _decode(payload[:last] + "]")
         except json.JSONDecodeError:
             return Items(status=ParseStatus.BAD_JSON)
         incomplete = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import final
 
 
 class ParseStatus(StrEnum):
@@ -39,6 +40,7 @@ class ParseStatus(StrEnum):
     TRUNCATED = "truncated"
 
 
+@final
 class RejectReason(StrEnum):
     """Why one item of an otherwise readable answer was refused.
 

@@ -7,16 +7,16 @@ and nested tags, which lets a policy write several answers and be paid for the b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from groundrl.parsing.status import ParseStatus
 
 THINK = ("<think>", "</think>")
 ANSWER = ("<answer>", "</answer>")
+_TAGS = (*THINK, *ANSWER)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagScan:
+class TagScan(NamedTuple):
     """The two bodies, stripped; None where the pair is not there or must not be read.
 
     strict   exactly one think pair, then exactly one answer pair, only whitespace around them
@@ -33,7 +33,7 @@ class TagScan:
 
 def scan_tags(text: str) -> TagScan:
     """Locate the tags of a completion (which must not contain the prompt)."""
-    if any(text.count(tag) > 1 for tag in (*THINK, *ANSWER)):
+    if max(map(text.count, _TAGS)) > 1:
         return TagScan(think=None, answer=None, strict=False, problem=ParseStatus.DUPLICATE_TAGS)
     think_open, think_close = text.find(THINK[0]), text.find(THINK[1])
     answer_open, answer_close = text.find(ANSWER[0]), text.find(ANSWER[1])

@@ -15,15 +15,16 @@ also pays 1 for prose and for malformed JSON inside answer tags.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from groundrl.config.registry import register
 from groundrl.errors import ConfigError
 from groundrl.parsing.answer import Answer, ParseStatus
 from groundrl.parsing.tags import ANSWER
 from groundrl.rewards.base import Compat, ScoreContext, TermConfig
-from groundrl.rewards.detection import COCO_THRESHOLDS, Scene, scene_average_precision, scene_of
+from groundrl.rewards.detection import COCO_THRESHOLDS
 from groundrl.rewards.released import JSON_FENCE, last_block, read_items
+from groundrl.rewards.scene_ap import scene_average_precision
 from groundrl.types import LabeledBox, Rollout, Sample, Scored, Task
 
 
@@ -33,7 +34,7 @@ def answer_average_precision(answer: Answer, sample: Sample, thresholds: Sequenc
         return float(answer.status is ParseStatus.NONE)
     if not answer.boxes:
         return 0.0
-    return scene_average_precision(scene_of(answer, sample), thresholds)
+    return scene_average_precision(answer.boxes, sample.truth.boxes, thresholds)
 
 
 def released_average_precision(
@@ -59,10 +60,8 @@ def released_average_precision(
         for item in items
         if item.xyxy is not None and isinstance(item.label, str) and item.label in names
     )
-    scene = Scene(
-        predictions=predictions, truths=tuple(replace(box, label=names[box.label]) for box in truths)
-    )
-    return scene_average_precision(scene, thresholds), len(items)
+    renamed = [box._replace(label=names[box.label]) for box in truths]
+    return scene_average_precision(predictions, renamed, thresholds), len(items)
 
 
 def check_thresholds(thresholds: Sequence[float]) -> None:

@@ -22,7 +22,7 @@ class ScoreContext:
 
     answer     the rollout's parsed answer, boxes in original pixels: the same object evaluation reads
     progress   training progress in [0, 1]; 0 in evaluation before training, 1 after
-    values     terms of this rollout scored earlier, by name (a term lists those it needs)
+    values     the terms of this rollout that this one needs, by name
     verdicts   what an asynchronous judging stage collected for this rollout, by judge; absent: not asked,
                None: asked and not answered
     """

@@ -23,7 +23,7 @@ from groundrl.types import LabeledBox, Sample
 COCO_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 MAX_PREDICTIONS = 100
 RECALL_LEVELS = np.linspace(0.0, 1.0, 101)
-_LARGEST_MINIMUM = 1 - 1e-10
+LARGEST_MINIMUM = 1 - 1e-10
 _BLOCK = 256
 
 Bool = NDArray[np.bool_]
@@ -131,7 +131,7 @@ def match_scene(
     thresholds  IoU thresholds [T]
     sizes       ranges of box areas [A]; None is one range of all areas
     """
-    minima = np.minimum(np.asarray(thresholds, dtype=np.float64), _LARGEST_MINIMUM)
+    minima = np.minimum(np.asarray(thresholds, dtype=np.float64), LARGEST_MINIMUM)
     groups: dict[str, dict[int, tuple[list[LabeledBox], list[LabeledBox]]]] = {}
     for side, boxes in ((1, scene.truths), (0, scene.predictions)):
         for box in boxes:
@@ -195,21 +195,6 @@ def accumulate(
     covered = np.bincount(group, weights=envelope * levels, minlength=num_rows * num_categories)
     result = covered.reshape(num_rows, num_categories) / len(RECALL_LEVELS)
     return np.where(truths > 0, result, np.nan)
-
-
-def scene_average_precision(scene: Scene, thresholds: Sequence[float]) -> float:
-    """Mean AP of one scene over `thresholds` and the categories of its true boxes; nan without true boxes.
-
-    Predictions of other categories do not count, as in COCO.
-    """
-    matches = [match for match in match_scene(scene, thresholds).values() if match.num_truths[0]]
-    if not matches:
-        return float("nan")
-    sizes = [match.hits.shape[1] for match in matches]
-    hits = np.concatenate([match.hits for match in matches], axis=1)
-    category = np.repeat(np.arange(len(matches)), sizes)
-    num_truths = np.array([match.num_truths[0] for match in matches])
-    return float(accumulate(hits, category, num_truths).mean())
 
 
 def count_duplicates(boxes: Sequence[LabeledBox], *, iou_above: float = 0.9) -> int:

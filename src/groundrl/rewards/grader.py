@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -18,11 +18,9 @@ from pebble import ProcessExpired, ProcessPool
 from groundrl.parsing.answer import Answer
 from groundrl.rewards.graded import Graded
 from groundrl.rewards.grading import GradingConfig
-from groundrl.rewards.rubric import Rubric
+from groundrl.rewards.rubric import Pair, Rubric, Verdicts
 from groundrl.types import Missing, RewardBreakdown, Rollout, Sample
 
-Pair = tuple[Rollout, Sample]
-Verdicts = Mapping[str, float | None] | None
 Job = list[tuple[Rollout, Sample, Verdicts]]
 Judged = tuple[Answer, RewardBreakdown]
 CHUNK = 4
@@ -44,13 +42,10 @@ class Grader:
         verdicts: Sequence[Verdicts] | None = None,
     ) -> list[Graded]:
         """Grade each (rollout, sample), in order; `verdicts` holds one entry a pair."""
+        if self.config.workers == 0:
+            return self.rubric.grade_all(pairs, progress=progress, verdicts=verdicts)
         given = verdicts if verdicts is not None else [None] * len(pairs)
         jobs = [(rollout, sample, own) for (rollout, sample), own in zip(pairs, given, strict=True)]
-        if self.config.workers == 0:
-            return [
-                self.rubric.grade(rollout, sample, progress=progress, verdicts=own)
-                for rollout, sample, own in jobs
-            ]
         chunks = [jobs[start : start + CHUNK] for start in range(0, len(jobs), CHUNK)]
         running = [self._schedule(chunk, progress) for chunk in chunks]
         graded: list[Graded] = []
@@ -124,7 +119,9 @@ def _start(rubric: Rubric) -> None:
 
 
 def _grade(jobs: Job, progress: float) -> list[Judged]:
-    graded = [
-        _rubric[0].grade(rollout, sample, progress=progress, verdicts=own) for rollout, sample, own in jobs
-    ]
+    graded = _rubric[0].grade_all(
+        [(rollout, sample) for rollout, sample, _ in jobs],
+        progress=progress,
+        verdicts=[own for _, _, own in jobs],
+    )
     return [(one.answer, one.breakdown) for one in graded]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from groundrl.config.registry import register
@@ -45,6 +45,15 @@ def _order(terms: Mapping[str, Term]) -> list[str]:
     return order
 
 
+Pair = tuple[Rollout, Sample]
+Verdicts = Mapping[str, float | None] | None
+"""What a judging stage collected for a rollout, by judge."""
+
+
+BLOCK = 64
+"""Rollouts that are parsed before they are scored."""
+
+
 class TermError(UserError):
     """A reward term gave something that is no reward."""
 
@@ -71,6 +80,9 @@ class Rubric:
         self._terms = dict(terms)
         self.weights = dict(weights)
         self._order = _order(terms)
+        self._covering = {
+            task: tuple(name for name in self._order if task in terms[name].tasks) for task in Task
+        }
         self._parsing = parsing or ParsingConfig()
         self.task = task
         self.check_tasks([task])
@@ -82,7 +94,7 @@ class Rubric:
 
     def covering(self, task: Task) -> tuple[str, ...]:
         """Names of the terms that score samples of `task`, in order of scoring."""
-        return tuple(name for name in self._order if task in self._terms[name].tasks)
+        return self._covering.get(task, ())
 
     def paying(self, task: Task) -> tuple[str, ...]:
         """Names of the terms by which the truth of a sample of `task` must earn more than silence does."""
@@ -107,57 +119,83 @@ class Rubric:
         """What the rollout said, under this rubric's parsing options."""
         return parse_rollout(rollout, sample, self._parsing)
 
-    def grade(
+    def grade_all(
         self,
-        rollout: Rollout,
-        sample: Sample,
+        pairs: Sequence[Pair],
         *,
         progress: float = 0.0,
-        verdicts: Mapping[str, float | None] | None = None,
-    ) -> Graded:
-        """Parse the rollout once and score every term that covers the sample's task.
+        verdicts: Sequence[Verdicts] | None = None,
+    ) -> list[Graded]:
+        """Parse each rollout once and score every term that covers its sample's task, in order.
 
         A term of weight 0 is computed and reported without effect. If a term with a weight is missing, the
-        total is None. Raises ConfigError if no term covers the task (`check_tasks` says so at the start).
+        total is None. `verdicts` holds one entry a pair. Raises ConfigError if no term covers a task
+        (`check_tasks` says so at the start).
+
+        Blocks are parsed, then each term scores the block: alternating between the two for every rollout
+        costs a fifth more.
         """
-        names = self.covering(sample.task)
-        if not names:
-            self.check_tasks([sample.task])
-        answer = self.parse(rollout, sample)
-        values: dict[str, Scored | Missing] = {}
+        given = verdicts if verdicts is not None else [None] * len(pairs)
+        if uncovered := {sample.task for _, sample in pairs if not self._covering[sample.task]}:
+            self.check_tasks(sorted(uncovered))
+        graded: list[Graded] = []
+        for start in range(0, len(pairs), BLOCK):
+            stop = start + BLOCK
+            graded += self._grade_block(pairs[start:stop], progress, given[start:stop])
+        return graded
+
+    def _grade_block(
+        self, pairs: Sequence[Pair], progress: float, verdicts: Sequence[Verdicts]
+    ) -> list[Graded]:
+        answers = [self.parse(rollout, sample) for rollout, sample in pairs]
+        contexts = [
+            ScoreContext(answer=answer, progress=progress, verdicts=own or {})
+            for answer, own in zip(answers, verdicts, strict=True)
+        ]
+        found: list[dict[str, Scored | Missing]] = [{} for _ in pairs]
+        for name in self._order:
+            term = self._terms[name]
+            tasks, needs = term.tasks, term.needs
+            for (rollout, sample), context, values in zip(pairs, contexts, found, strict=True):
+                if sample.task in tasks:
+                    if needs:
+                        context = replace(context, values={need: values[need] for need in needs})
+                    values[name] = term.score(rollout, sample, context)
+        graded: list[Graded] = []
+        for (rollout, sample), answer, values in zip(pairs, answers, found, strict=True):
+            breakdown = self._weighed(sample, answer, values)
+            graded.append(Graded(sample=sample, rollout=rollout, answer=answer, breakdown=breakdown))
+        return graded
+
+    def grade(
+        self, rollout: Rollout, sample: Sample, *, progress: float = 0.0, verdicts: Verdicts = None
+    ) -> Graded:
+        """`grade_all` of one rollout."""
+        return self.grade_all([(rollout, sample)], progress=progress, verdicts=[verdicts])[0]
+
+    def score(
+        self, rollout: Rollout, sample: Sample, *, progress: float = 0.0, verdicts: Verdicts = None
+    ) -> RewardBreakdown:
+        """The breakdown of `grade` alone."""
+        return self.grade(rollout, sample, progress=progress, verdicts=verdicts).breakdown
+
+    def _weighed(
+        self, sample: Sample, answer: Answer, values: dict[str, Scored | Missing]
+    ) -> RewardBreakdown:
+        """The breakdown of one rollout's values."""
         total: float | None = 0.0
-        for name in names:
-            context = ScoreContext(
-                answer=answer, progress=progress, values=values, verdicts={} if verdicts is None else verdicts
-            )
-            value = self._terms[name].score(rollout, sample, context)
-            weight = self.weights[name]
+        weights: dict[str, float] = {}
+        for name, value in values.items():
+            weight = weights[name] = self.weights[name]
             if isinstance(value, Scored):
                 if not math.isfinite(value.value):
                     raise TermError(name, sample, f"gave {value.value}, which is not a finite number")
                 total = None if total is None else total + weight * value.value
             elif weight:
                 total = None
-            values = {**values, name: value}
-        breakdown = RewardBreakdown(
-            task=sample.task,
-            terms=values,
-            weights={name: self.weights[name] for name in names},
-            total=total,
-            parse_status=answer.status.value,
+        return RewardBreakdown(
+            task=sample.task, terms=values, weights=weights, total=total, parse_status=answer.status
         )
-        return Graded(sample=sample, rollout=rollout, answer=answer, breakdown=breakdown)
-
-    def score(
-        self,
-        rollout: Rollout,
-        sample: Sample,
-        *,
-        progress: float = 0.0,
-        verdicts: Mapping[str, float | None] | None = None,
-    ) -> RewardBreakdown:
-        """The breakdown of `grade` alone."""
-        return self.grade(rollout, sample, progress=progress, verdicts=verdicts).breakdown
 
 
 @register("reward", "rubric")

@@ -7,7 +7,6 @@ refuses; both otherwise look like a model that does not learn (VLM-R1 #44, verl 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from groundrl.errors import UserError
 from groundrl.geometry.frames import from_original
@@ -20,7 +19,7 @@ from groundrl.types import CoordinateSpace, ImageFrame, Missing, Sample
 def truth_text(sample: Sample, frames: Sequence[ImageFrame], space: CoordinateSpace) -> str:
     """The sample's truth as a completion, boxes in the model's own space."""
     boxes = [
-        replace(box, xyxy=from_original(box.xyxy, space, frames[box.image])) for box in sample.truth.boxes
+        box._replace(xyxy=from_original(box.xyxy, space, frames[box.image])) for box in sample.truth.boxes
     ]
     return write_answer(sample.task, boxes, sample.truth.answer, "")
 

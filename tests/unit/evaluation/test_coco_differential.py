@@ -19,7 +19,8 @@ from pycocotools.cocoeval import COCOeval
 from groundrl.evaluation.coco import coco_metrics
 from groundrl.evaluation.detection import CocoSet
 from groundrl.geometry.boxes import as_array, pairwise_iou
-from groundrl.rewards.detection import COCO_THRESHOLDS, Scene, scene_average_precision
+from groundrl.rewards.detection import COCO_THRESHOLDS, Scene
+from groundrl.rewards.scene_ap import scene_average_precision
 from groundrl.types import XYXY, LabeledBox
 
 NUM_SCENES = 2000
@@ -171,7 +172,7 @@ def test_each_scene_equals_pycocotools(scenes, reference) -> None:
     values = []
     for index, scene in enumerate(scenes):
         expected = mean(reference.precision([index], num_sizes=1))
-        actual = scene_average_precision(scene, COCO_THRESHOLDS)
+        actual = scene_average_precision(scene.predictions, scene.truths, COCO_THRESHOLDS)
         assert actual == pytest.approx(expected, abs=1e-9, nan_ok=True), f"scene {index}"
         values.append(expected)
     inner = [value for value in values if 0 < value < 1]

@@ -11,7 +11,8 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from groundrl.evaluation.detection import CocoSet, DetectionSet, greedy_matches
-from groundrl.rewards.detection import COCO_THRESHOLDS, Scene, scene_average_precision
+from groundrl.rewards.detection import COCO_THRESHOLDS, Scene
+from groundrl.rewards.scene_ap import scene_average_precision
 from groundrl.types import XYXY, LabeledBox
 
 LABELS = "abcd"
@@ -112,7 +113,7 @@ def test_one_image_equals_pycocotools() -> None:
     rng = np.random.default_rng(1)
     for _ in range(200):
         scene = random_scene(rng, most=4)
-        actual = scene_average_precision(scene, COCO_THRESHOLDS)
+        actual = scene_average_precision(scene.predictions, scene.truths, COCO_THRESHOLDS)
         expected = coco_ap([scene])
         if expected is None:
             assert np.isnan(actual)

@@ -5,12 +5,13 @@ import sys
 
 import pytest
 
-from groundrl.parsing.boxes import ItemScan, ModelBox, ModelPoint, read_boxes, read_points
+from groundrl.parsing.boxes import ItemScan, read_boxes, read_points
 from groundrl.parsing.payload import is_none
 from groundrl.parsing.status import ParseStatus, RejectReason
+from groundrl.types import LabeledBox, LabeledPoint
 
 GOOD = {"bbox_2d": [1, 2, 3, 4], "label": "dog"}
-BOX = ModelBox(xyxy=(1.0, 2.0, 3.0, 4.0), label="dog", image=0)
+BOX = LabeledBox(xyxy=(1.0, 2.0, 3.0, 4.0), label="dog", image=0)
 
 
 def read(payload, label_required=True, salvage=False) -> ItemScan:
@@ -226,7 +227,7 @@ def test_a_label_full_of_brackets_does_not_mislead_the_salvage() -> None:
 
 
 def test_points() -> None:
-    one = ModelPoint(xy=(1.5, 2.0), label="", image=0)
+    one = LabeledPoint(xy=(1.5, 2.0), label="", image=0)
     for payload in ("[1.5, 2]", "[[1.5, 2]]", '{"point_2d": [1.5, "2"]}'):
         assert read_points(payload).items == (one,)
     scan = read_points('[{"point_2d": [1, 2, 3]}, {"bbox_2d": [1, 2]}, {"point_2d": [0, NaN]}]')
@@ -236,3 +237,26 @@ def test_points() -> None:
         RejectReason.MISSING_BOX,
         RejectReason.BAD_NUMBER,
     )
+
+
+def test_an_image_is_read_with_and_without_a_label() -> None:
+    """Also where the item has but two keys."""
+    assert read('{"bbox_2d": [1, 2, 3, 4], "image": 1}', label_required=False).items[0].image == 1
+    assert read('{"bbox_2d": [1, 2, 3, 4], "label": "dog", "image": 1.0}').items[0].image == 1
+
+
+@pytest.mark.parametrize("digits", [63, 64, 65, 300, 400, 4300, 5000])
+def test_long_integers(digits) -> None:
+    scan = read(f"[0, 0, 1, {'9' * digits}]", label_required=False)
+    assert (scan.rejected == ()) is (digits <= 64)
+    assert scan.rejected in ((), (RejectReason.BAD_NUMBER,))
+
+
+def test_nesting_is_counted_outside_strings_only() -> None:
+    deep = "[" * 40
+    assert read(f'[{{"bbox_2d": [1, 2, 3, 4], "label": "{deep}"}}]').items[0].label == deep
+    escaped = f'[{{"bbox_2d": [1, 2, 3, 4], "label": "\\\\"{deep}\\\\""}}]'.replace("\\\\", "\\")
+    assert read(escaped).items[0].label == f'"{deep}"'
+    assert read(f'["{deep}", {"[" * 32}{"]" * 32}]').status is ParseStatus.BAD_JSON
+    wide = ", ".join([json.dumps(GOOD)] * 500)
+    assert len(read(f"[{wide}]").items) == 500

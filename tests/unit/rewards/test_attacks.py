@@ -34,7 +34,7 @@ def test_what_is_written_is_read_back() -> None:
     )
     answer = parse_answer(written(Task.ovd, items_of(Task.ovd, boxes)), Task.ovd, truncated=False)
     assert (answer.status, answer.strict, answer.fenced) == (ParseStatus.OK, True, True)
-    assert [(box.xyxy, box.label) for box in answer.items] == [
+    assert [(box.xyxy, box.label) for box in answer.boxes] == [
         ((0.0, 1.5, 2.25, 4.0), "cat"),
         ((5, 5, 9, 9), "a dog"),
     ]
@@ -98,9 +98,9 @@ def test_every_malformed_item_is_refused(task) -> None:
     }  # fmt: skip
     assert reasons <= set(answer.rejected)
     if task is Task.ovd:
-        assert (len(answer.items), len(answer.rejected)) == (1, 6)
+        assert (len(answer.boxes), len(answer.rejected)) == (1, 6)
     else:
-        assert (answer.items, answer.status) == ((), ParseStatus.SEVERAL_BOXES)
+        assert (answer.boxes, answer.status) == ((), ParseStatus.SEVERAL_BOXES)
 
 
 def test_jittered_copies_overlap_more_than_nine_tenths() -> None:

@@ -12,8 +12,8 @@ from groundrl.rewards.detection import (
     Scene,
     accumulate,
     count_duplicates,
-    scene_average_precision,
 )
+from groundrl.rewards.scene_ap import scene_average_precision
 from groundrl.types import LabeledBox
 
 
@@ -23,7 +23,7 @@ def box(x, label="a", *, width=10.0, image=0) -> LabeledBox:
 
 def ap(predictions, truths, thresholds=(0.5,)) -> float:
     scene = Scene(predictions=tuple(predictions), truths=tuple(truths))
-    return scene_average_precision(scene, thresholds)
+    return scene_average_precision(scene.predictions, scene.truths, thresholds)
 
 
 def test_rank_of_a_false_positive() -> None:

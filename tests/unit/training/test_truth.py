@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PIL import Image
 
 from groundrl.config.compose import compose_run
 from groundrl.errors import UserError
+from groundrl.parsing.answer import ParseStatus, parse_rollout
 from groundrl.rewards.format import FormatConfig
 from groundrl.rewards.iou import IouConfig
 from groundrl.rewards.rubric import Rubric
+from groundrl.rollout.written import written_rollout
 from groundrl.training.truth import check_truth_is_paid, truth_text
 from groundrl.types import CoordinateSpace, ImageFrame, LabeledBox, Sample, Task, Truth
 
@@ -70,3 +74,47 @@ def test_a_format_reward_alone_still_pays_the_truth(odlength: Rubric) -> None:
     punished = Rubric({"format": FormatConfig().build()}, {"format": -1.0}, task=Task.ovd)
     with pytest.raises(UserError, match="earns -1, no more than an unreadable answer"):
         check_truth_is_paid([ovd(box)], [(FRAME,)], CoordinateSpace.REL1000, punished)
+
+
+def test_a_format_reward_does_not_hide_a_term_that_pays_nothing() -> None:
+    words = ["reward.terms.iou.binary_at=0.99"]
+    rubric = compose_run(words).reward.build()
+    check_truth_is_paid([rec()], [(FRAME,)], CoordinateSpace.PIXEL_ORIGINAL, rubric)
+    with pytest.raises(UserError, match=r"^reward\.terms\.iou: the truth of sample r"):
+        check_truth_is_paid([rec()], [(FRAME,)], CoordinateSpace.PIXEL_RESIZED, rubric)
+
+
+def test_one_sample_that_can_be_paid_is_enough() -> None:
+    rubric = compose_run(["reward.terms.iou.binary_at=0.99"]).reward.build()
+    whole = LabeledBox(xyxy=(0, 0, 100, 200), label="red circle")
+    easy = replace(rec(), id="easy", truth=Truth(boxes=(whole,)))
+    check_truth_is_paid([rec(), easy], [(FRAME,)] * 2, CoordinateSpace.PIXEL_RESIZED, rubric)
+
+
+def test_penalties_need_not_pay_the_truth() -> None:
+    box = LabeledBox(xyxy=(10, 20, 50, 100), label="red circle")
+    words = ["reward=ws_cosine_rep", "+reward/term@reward.terms.long=overlong"]
+    rubric = compose_run(words).reward.build()
+    check_truth_is_paid([ovd(box), ovd()], [(FRAME,)] * 2, CoordinateSpace.PIXEL_RESIZED, rubric)
+
+
+def test_a_truth_that_cannot_be_read_names_its_sample() -> None:
+    rubric = compose_run(["reward=answer"]).reward.build()
+    sample = Sample(id="q7", task=Task.yes_no, images=(), truth=Truth(answer="maybe"), question="Is it?")
+    with pytest.raises(UserError, match=r"^reward\.terms\.yes_no: sample q7: .*'maybe'; correct the data"):
+        check_truth_is_paid([sample], [()], CoordinateSpace.PIXEL_ORIGINAL, rubric)
+
+
+@pytest.mark.parametrize("task", [Task.rec, Task.ovd, Task.point])
+@pytest.mark.parametrize("label", ["red circle", "a <answer> tag", "</think>", '"```json'])
+def test_the_written_truth_is_read_back_on_its_own_image(task: Task, label: str) -> None:
+    small = ImageFrame(original=(50, 40), processed=(28, 28))
+    box = LabeledBox(xyxy=(10, 20, 50, 100), label=label, image=1)
+    images = tuple(Image.new("RGB", frame.original) for frame in (small, FRAME))
+    sample = Sample(id="two", task=task, images=images, truth=Truth(boxes=(box,)), question="x")
+    text = truth_text(sample, (small, FRAME), CoordinateSpace.PIXEL_ORIGINAL)
+    answer = parse_rollout(written_rollout("two", text, [small, FRAME]), sample)
+    found = answer.points[0] if task is Task.point else answer.boxes[0]
+    assert (answer.status, found.image) == (ParseStatus.OK, 1)
+    if task is Task.ovd:
+        assert found == box

@@ -53,9 +53,9 @@ def test_the_target_is_the_truth_behind_an_empty_think_block(tiny_policy, reward
         assert text.startswith("<think></think><answer>")
         read = parse_answer(text, sample.task, truncated=False)
         # 112 px images are not resized, so the model's space is the original's
-        assert [box.xyxy for box in read.items] == [box.xyxy for box in sample.truth.boxes]
+        assert [box.xyxy for box in read.boxes] == [box.xyxy for box in sample.truth.boxes]
         if sample.task is Task.ovd:
-            assert [box.label for box in read.items] == [box.label for box in sample.truth.boxes]
+            assert [box.label for box in read.boxes] == [box.label for box in sample.truth.boxes]
         assert (read.status is ParseStatus.OK) == bool(sample.truth.boxes)
         assert row.selected.all()
         assert np.isnan(row.behaviour_logprobs).all()
