@@ -26,6 +26,7 @@ COMPANIONS = {
     "dataset=shapes_ovd": [DETECTION],
     "model=tiny_ovd": [DETECTION],
     "dataset=jsonl": ["dataset.path={rows}"],
+    "dataset=mixture": ["+dataset@dataset.parts.a=shapes_rec"],
     "algorithm/kl=k3": ["model=qwen3b"],
     "task=point": ["reward=point"],
     "dataset=shapes_point": ["reward=point"],

@@ -89,6 +89,11 @@ def _probe_data(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("\n".join(row.format(number) for number in range(40)))
     config = compose_run(["dataset=jsonl", f"dataset.path={tmp_path}/rows.jsonl"])
     assert config.dataset.build(Split.TRAIN).sample(0).truth.boxes
+    parts = ["+dataset@dataset.parts.a=shapes_rec", "+dataset.weights={a: 2}"]
+    assert compose_run(["dataset=mixture", *parts]).dataset.build(Split.TRAIN).sample(0).truth.boxes
+    other = [f"dataset.path={tmp_path}/rows.jsonl", f"dataset.heldout_path={tmp_path}/rows.jsonl"]
+    other += [f"dataset.images={tmp_path}", f"dataset.heldout_images={tmp_path}"]
+    assert compose_run(["dataset=jsonl", *other]).dataset.build(Split.HELDOUT).sample(0).truth.boxes
 
 
 def _probe_rewards(tmp_path: Path) -> None:

@@ -6,8 +6,11 @@
 
 Boxes are xyxy in pixels of the original image. rec and point rows have `question` and one or more boxes; ovd
 rows have `targets` and labelled boxes (none: the truth is None); the rows of other tasks have `question` and
-`answer`. Targets that are one category under the label normalisation are merged, with a warning. Every row is
-checked when the data is opened; images are opened when their sample is asked for.
+`answer`. Targets that are one category under the label normalisation are merged, with a warning.
+
+The first thousand rows are checked when the data is opened, every other one when it is read, and images when
+they are opened: a file of a million rows starts within seconds. With `on_error: skip`, which has to count, or
+`check: true`, all rows are checked at the start.
 """
 
 from __future__ import annotations
@@ -17,137 +20,110 @@ import json
 import logging
 import math
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from groundrl.config.registry import register
-from groundrl.data.base import DatasetConfig, Split
-from groundrl.data.images import open_image
+from groundrl.data.base import Split
+from groundrl.data.lines import read_line, scan_lines
+from groundrl.data.rows import FileConfig, OnError, Row, Skips, opened
 from groundrl.data.targets import merge_targets
-from groundrl.errors import ConfigError, DataError
+from groundrl.errors import DataError
 from groundrl.geometry.labels import normalise_label
 from groundrl.parsing.answer import LOCATING
 from groundrl.parsing.final import read_final
-from groundrl.types import LabeledBox, Sample, Task, Truth
+from groundrl.types import LabeledBox, Sample, Task
 
 logger = logging.getLogger(__name__)
 
 
+CHECKED = 1000
+"""Rows that are checked when the data is opened."""
+
+
 @register("dataset", "jsonl")
 @dataclass(kw_only=True, slots=True)
-class JsonlConfig(DatasetConfig):
-    """Rows of one file.
+class JsonlConfig(FileConfig):
+    """Rows of one or two files. `task`: what every row asks for; `check`: check all rows at the start."""
 
-    path            the .jsonl file, UTF-8
-    images          folder that image paths are relative to (null: the file's own)
-    task            what every row asks for
-    heldout_every   about one row in so many is held out, chosen by a digest of its content, so that the
-                    split does not change when rows are added or moved
-    """
-
-    path: str = "???"
-    images: str | None = None
     task: Task = Task.rec
-    heldout_every: int = 10
-
-    def __post_init__(self) -> None:
-        DatasetConfig.__post_init__(self)
-        if self.heldout_every < 2:
-            raise ConfigError("heldout_every", "must be >= 2", got=self.heldout_every, todo="e.g. 10")
+    check: bool = False
 
     def build(self, split: Split) -> Jsonl:
         return Jsonl(self, split)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    number: int
-    image: str
-    question: str
-    targets: tuple[str, ...]
-    boxes: tuple[LabeledBox, ...]
-    answer: str | None = None
-
-
 class Jsonl:
-    """The rows of one split, in file order."""
+    """The rows of one split, in file order; only where they begin is kept in memory."""
 
     def __init__(self, config: JsonlConfig, split: Split) -> None:
         self.config = config
         self.split = split
-        self.file = Path(config.path)
-        self.root = Path(config.images) if config.images else self.file.parent
-        self._digest = hashlib.sha256()
-        self._merged: list[int] = []
-        rows = self._read()
-        if self._merged:
-            logger.warning(
-                "%s: targets that are one category under the label normalisation were merged in %d rows, "
-                "first in row %d",
-                self.file,
-                len(self._merged),
-                self._merged[0],
-            )
+        self.file = config.file(split)
+        self.root = config.image_root(split)
+        lines = scan_lines(self.file, config.heldout_every)
+        places = np.arange(len(lines.offsets))
+        if config.heldout_path is None:
+            places = places[lines.heldout == (split is Split.HELDOUT)]
+        self._offsets, self._numbers = lines.offsets, lines.numbers
+        self._places = self._checked(places)
         if split is Split.TRAIN and config.train_size is not None:
-            rows = rows[: config.train_size]
-        if not rows:
+            self._places = self._places[: config.train_size]
+        if not len(self._places):
             raise DataError(self.file, f"has no rows for the {split} split", todo="add rows")
-        self._rows = rows
-        self.size: int | None = len(rows)
+        self.size: int | None = len(self._places)
+        parts = (split, config.heldout_every, config.train_size, config.task, lines.digest, self.size)
+        self._fingerprint = hashlib.sha256(repr([str(part) for part in parts]).encode()).hexdigest()[:16]
 
     def tasks(self) -> frozenset[Task]:
         return frozenset({self.config.task})
 
     def fingerprint(self) -> str:
-        return self._digest.hexdigest()[:16]
+        return self._fingerprint
 
     def sample(self, index: int) -> Sample:
-        row = self._rows[index]
-        image = open_image(row.image, self.root, file=self.file, row=row.number)
-        width, height = image.size
-        for box in row.boxes:
-            x1, y1, x2, y2 = box.xyxy
-            if not (0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height):
-                raise DataError(
-                    self.file,
-                    f"box {list(box.xyxy)} lies outside its {width} x {height} image",
-                    row=row.number,
-                    todo="boxes are xyxy in pixels of the upright image",
-                )
-        return Sample(
-            id=f"{self.file.name}:{row.number}",
-            task=self.config.task,
-            images=(image,),
-            truth=Truth(boxes=row.boxes, answer=row.answer),
-            question=row.question,
-            targets=row.targets,
-            split=str(self.split),
-            source=str(self.file.name),
-        )
+        row = self._read(int(self._places[index]))
+        return opened(row, self.root, file=self.file, split=self.split, source=self.file.name)
 
-    def _read(self) -> list[_Row]:
-        rows: list[_Row] = []
-        self._digest.update(f"{self.split}{self.config.heldout_every}{self.config.train_size}".encode())
+    def _read(self, place: int) -> Row:
+        number = int(self._numbers[place])
+        raw = read_line(self.file, int(self._offsets[place]))
         try:
-            with self.file.open(encoding="utf-8") as stream:
-                for number, line in enumerate(stream, start=1):
-                    if not line.strip():
-                        continue
-                    self._digest.update(line.encode())
-                    row = self._row(line, number)
-                    first = int.from_bytes(hashlib.sha256(line.strip().encode()).digest()[:4], "big")
-                    held = first % self.config.heldout_every == 0
-                    if held == (self.split is Split.HELDOUT):
-                        rows.append(row)
-        except FileNotFoundError:
-            raise ConfigError(
-                "dataset.path", "no such file", got=str(self.file), todo="give the .jsonl file"
-            ) from None
+            line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise DataError(self.file, f"is not UTF-8 ({error.reason})", todo="convert it to UTF-8") from None
-        return rows
+            problem = f"is not UTF-8 ({error.reason})"
+            raise DataError(self.file, problem, row=number, todo="convert the file to UTF-8") from None
+        return self._row(line, number)
 
-    def _row(self, line: str, number: int) -> _Row:
+    def _checked(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The places that can be used; raises on, or skips, the bad rows that are looked at now.
+
+        Without `skip` those are the first of the file, whichever split they belong to.
+        """
+        skip = self.config.on_error is OnError.skip
+        looked_at = places if skip else np.arange(len(self._offsets))
+        if not (skip or self.config.check):
+            looked_at = looked_at[:CHECKED]
+        skips = Skips(self.config.on_error, self.file)
+        merged = 0
+        good: list[int] = []
+        for place in looked_at.tolist():
+            for row in skips.rows([place], lambda item: [self._read(cast("int", item))]):
+                good.append(place)
+                merged += row.merged
+        skips.report()
+        if merged:
+            logger.warning(
+                "%s: in %d of the first %d rows, targets that are one category were merged",
+                self.file,
+                merged,
+                len(looked_at),
+            )
+        return np.array(good, dtype=np.int64) if skip else places
+
+    def _row(self, line: str, number: int) -> Row:
         def bad(problem: str, todo: str = "see docs/howto/data.md") -> DataError:
             return DataError(self.file, problem, row=number, todo=todo)
 
@@ -178,9 +154,7 @@ class Jsonl:
             answer = str(answer).strip()
             if read_final(answer, self.config.task).value is None and self.config.task is not Task.numeric:
                 raise bad(f"`answer` {answer!r} cannot be read as {self.config.task}", "see docs/rewards.md")
-            return _Row(
-                number=number, image=image, question=str(question), targets=(), boxes=(), answer=answer
-            )
+            return self._made(number, image, question=str(question), answer=answer)
         if "answer" in entry:
             raise bad(f"`answer` is not used by task {self.config.task}", "remove it, or choose another task")
         if not isinstance(boxes, list):
@@ -189,18 +163,20 @@ class Jsonl:
         if self.config.task is not Task.ovd:
             if not parsed:
                 raise bad("`boxes` is empty, but a described object has its box")
-            return _Row(number=number, image=image, question=str(question), targets=(), boxes=parsed)
+            return self._made(number, image, question=str(question), boxes=parsed)
         targets = entry.get("targets")
         if not isinstance(targets, list) or not targets or not all(isinstance(t, str) for t in targets):
             raise bad("`targets` must be a list of category names")
         merged, dropped = merge_targets(targets)
-        if dropped:
-            self._merged.append(number)
         known = {normalise_label(target) for target in merged}
         for box in parsed:
             if normalise_label(box.label) not in known:
                 raise bad(f"label {box.label!r} is not among the targets", "add it to `targets`")
-        return _Row(number=number, image=image, question="", targets=merged, boxes=parsed)
+        return self._made(number, image, targets=merged, boxes=parsed, merged=dropped > 0)
+
+    def _made(self, number: int, image: str, **fields: Any) -> Row:
+        name = f"{self.file.name}:{number}"
+        return Row(number=number, id=name, task=self.config.task, images=(image,), **fields)
 
     def _box(self, value: Any, number: int) -> LabeledBox:
         named = isinstance(value, dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from PIL import Image
 
 from groundrl.data.base import Split
 from groundrl.data.jsonl import Jsonl, JsonlConfig
+from groundrl.data.rows import OnError
 from groundrl.errors import ConfigError, DataError
 from groundrl.types import Task
 
@@ -165,4 +167,46 @@ def test_targets_that_are_one_category_are_merged_with_a_warning(
     source = Jsonl(JsonlConfig(path=write(folder, rows), task=Task.ovd), Split.TRAIN)
     assert {source.sample(i).targets for i in range(source.size or 0)} <= {("dog",), ("dog", "cat")}
     assert source.sample((source.size or 0) - 1).targets == ("dog", "cat")
-    assert "merged in 30 rows, first in row 2" in caplog.text
+    assert "in 30 of the first 31 rows, targets that are one category were merged" in caplog.text
+
+
+def test_bad_rows_can_be_skipped_and_are_counted(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [rec(i) for i in range(60)] + ["{", rec(99, boxes=[]), [1]]
+    path = write(folder, rows)
+    with pytest.raises(DataError, match="row 61"):
+        Jsonl(JsonlConfig(path=path), Split.TRAIN)
+    train, held = both(JsonlConfig(path=path, on_error=OnError.skip))
+    assert sorted(train + held) == sorted(f"thing {i}" for i in range(60))
+    counted = [int(n) for n in re.findall(r"(\d) rows were skipped", caplog.text)]
+    assert sum(counted) == 3
+
+
+def test_rows_beyond_the_first_thousand_are_checked_when_they_are_read(folder: Path) -> None:
+    rows: list[Any] = [rec(i) for i in range(1000)]
+    path = write(folder, [*rows, "{"] + [rec(i) for i in range(1001, 1100)])
+    def problem(source: Jsonl, index: int) -> str:
+        try:
+            source.sample(index)
+        except DataError as error:
+            return str(error)
+        return ""
+
+    sources = [Jsonl(JsonlConfig(path=path), split) for split in Split]
+    problems = {problem(source, index) for source in sources for index in range(source.size or 0)} - {""}
+    assert len(problems) == 1
+    assert "row 1001: is not JSON" in problems.pop()
+    with pytest.raises(DataError, match="row 1001"):
+        Jsonl(JsonlConfig(path=path, check=True), Split.TRAIN)
+
+
+def test_a_file_of_its_own_for_the_held_out_split(folder: Path) -> None:
+    train = write(folder, [rec(i) for i in range(30)])
+    other = folder / "other"
+    other.mkdir()
+    Image.new("RGB", (40, 30)).save(other / "a.png")
+    held = write(other, [rec(i) for i in range(100, 103)])
+    config = JsonlConfig(path=train, heldout_path=held, heldout_images=str(other))
+    assert (Jsonl(config, Split.TRAIN).size, Jsonl(config, Split.HELDOUT).size) == (30, 3)
+    assert Jsonl(config, Split.HELDOUT).sample(0).question == "thing 100"
+    with pytest.raises(ConfigError, match=r"dataset\.heldout_path: no such file"):
+        Jsonl(JsonlConfig(path=train, heldout_path="none.jsonl"), Split.HELDOUT)
