@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test check lint types layers show tiny data-preview kill-test bench bench-rewards attack-table fuzz clean
+.PHONY: help setup train test check lint types layers show tiny data-preview data-check kill-test bench bench-rewards attack-table fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -46,6 +46,9 @@ tiny: setup  ## rebuild the tiny checkpoints into outputs/tiny-vlm (about 15 min
 
 data-preview: setup  ## draw a contact sheet of the chosen data set: OVERRIDES="dataset=shapes_ovd"
 	$(RUN) scripts/data_preview.py $(OVERRIDES)
+
+data-check: setup  ## read every sample and say what is wrong: OVERRIDES="dataset=jsonl dataset.path=FILE"
+	$(RUN) scripts/data_check.py $(OVERRIDES)
 
 kill-test: setup  ## kill a run at 20 random moments and compare every resume with the uninterrupted run
 	$(RUN) scripts/kill_test.py
