@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from groundrl.config.invocation import Invocation
 from groundrl.config.words import parted
 from groundrl.data.base import DatasetConfig, SampleSource, Split
+from groundrl.data.coco import CocoConfig, Subset
 from groundrl.data.shapes import DESCRIBING, ShapesConfig
 from groundrl.errors import ConfigError
 from groundrl.evaluation.detection import COCO_SIZES
@@ -165,6 +166,8 @@ def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
     if config.reward.grading.workers == 0:
         yield "reward.grading.timeout_s", "reward.grading.workers is 0, and only workers have a time limit"
     yield from _ignored_data(config.dataset)
+    if isinstance(config.dataset, CocoConfig):
+        yield from _ignored_coco(config.dataset)
     if "{targets}" not in config.prompt.template:
         yield "prompt.separator", "the prompt lists no targets"
     if not config.prompt.suffix:
@@ -187,3 +190,13 @@ def _ignored_data(dataset: DatasetConfig) -> Iterator[tuple[str, str]]:
     if dataset.objects[1] == 1:
         for key in ("dataset.difficulty", "dataset.max_overlap"):
             yield key, "an image holds only one object (dataset.objects)"
+
+
+def _ignored_coco(dataset: CocoConfig) -> Iterator[tuple[str, str]]:
+    if dataset.subset not in (Subset.filtered, Subset.pos_3):
+        yield "dataset.max_boxes", f"dataset.subset={dataset.subset} does not count boxes"
+        yield "dataset.keep_boundary", f"dataset.subset={dataset.subset} does not count boxes"
+    if dataset.subset not in (Subset.small, Subset.regular):
+        yield "dataset.small_fraction", f"dataset.subset={dataset.subset} does not ask for sizes"
+    if dataset.task is Task.ovd and dataset.negatives[1] == 0:
+        yield "dataset.seed", "nothing is drawn without dataset.negatives"

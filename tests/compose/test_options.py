@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,19 @@ DEFAULTS = {str(g): str(o) for g, o in compose_words([], with_hydra=True).hydra.
 OTHERS = [(group, option) for group, option in OPTIONS if DEFAULTS.get(group) != option]
 DETECTION = "reward=ap"
 ANSWERS = ["reward=answer", "dataset=jsonl", "dataset.path={answers}"]
+TALK = ["reward=answer", "dataset.path={talk}"]
 COMPANIONS = {
     "task=ovd": [DETECTION],
-    "prompt=ovd": [DETECTION],
+    **{f"prompt={name}": [DETECTION] for name in groups()["prompt"] if name.startswith("ovd")},
     "dataset=shapes_ovd": [DETECTION],
     "model=tiny_ovd": [DETECTION],
     "dataset=jsonl": ["dataset.path={rows}"],
+    **{f"dataset={name}": TALK for name in ("vlm_r1", "llava", "swift", "qa")},
+    "dataset=coco": [DETECTION, "dataset.path={coco}"],
     "dataset=mixture": ["+dataset@dataset.parts.a=shapes_rec"],
+    "dataset=refcoco": ["reward=iou_rec", "dataset.format=json", "dataset.path={expressions}"],
+    "dataset=d3": [DETECTION, "dataset.path={descriptions}"],
+    "dataset=ovdeval": [DETECTION, "dataset.path={hard_negatives}"],
     "algorithm/kl=k3": ["model=qwen3b"],
     "task=point": ["reward=point"],
     "dataset=shapes_point": ["reward=point"],
@@ -58,12 +65,58 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (folder / "rows.jsonl").write_text("\n".join(line.format(number) for number in range(60)))
     line = line.replace('"boxes": [[10, 20, 30, 40]]', '"answer": "yes"')
     (folder / "answers.jsonl").write_text("\n".join(line.format(number) for number in range(60)))
+    images = [{"id": n, "file_name": f"{n}.png", "width": 112, "height": 112} for n in range(60)]
+    for image in images:
+        Image.new("RGB", (112, 112)).save(folder / image["file_name"])
+    boxes = [{"id": n, "image_id": n, "category_id": 1, "bbox": [1, 2, 30, 40]} for n in range(60)]
+    coco = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "thing"}]}
+    (folder / "coco.json").write_text(json.dumps(coco))
+    grounding = grounding_files(folder)
+    turns = '[{{"from": "human", "value": "thing {0}"}}, {{"from": "gpt", "value": "3"}}]'
+    chat = '[{{"role": "user", "content": "thing {0}"}}]'
+    line = f'{{{{"question": "thing {{0}}", "answer": 3, "conversations": {turns}, "messages": {chat}}}}}'
+    (folder / "talk.jsonl").write_text("\n".join(line.format(number) for number in range(60)))
     (folder / "own.py").write_text("def fn(rollout, sample, context):\n    return 1.0\n")
     return {
         "rows": str(folder / "rows.jsonl"),
         "answers": str(folder / "answers.jsonl"),
+        "coco": str(folder / "coco.json"),
+        "talk": str(folder / "talk.jsonl"),
         "function": str(folder / "own.py:fn"),
+        **grounding,
     }
+
+
+def grounding_files(folder: Path) -> dict[str, str]:
+    """Referring expressions, descriptions, and a sub-set with hard negatives; nothing in 39.png."""
+    from PIL import Image
+
+    place = folder / "images" / "color"
+    place.mkdir(parents=True)
+    images: list[dict[str, Any]] = []
+    for number in range(40):
+        name = f"{number}.png"
+        Image.new("RGB", (64, 64)).save(folder / name)
+        Image.new("RGB", (64, 64)).save(place / name)
+        texts = {"text": ["a dog"], "neg_text": ["a cat"]}
+        images.append({"id": number, "file_name": name, "width": 64, "height": 64} | texts)
+    boxes = [
+        {"id": n, "image_id": n, "category_id": 0, "iscrowd": 0, "bbox": [1, 2, 30, 40]} for n in range(39)
+    ]
+    names = [{"id": number, "name": name} for number, name in enumerate(("a dog", "a cat"))]
+    whole = {"images": images, "annotations": boxes, "categories": names}
+    said = [
+        {"image": f"{n}.png", "normal_caption": f"thing {n}", "solution": [1, 2, 30, 40]} for n in range(40)
+    ]
+    files = {
+        "expressions": (folder / "refcoco.json", said),
+        "descriptions": (folder / "d3.json", whole),
+        "hard_negatives": (folder / "annotations" / "color.json", whole),
+    }
+    (folder / "annotations").mkdir()
+    for file, content in files.values():
+        file.write_text(json.dumps(content))
+    return {key: str(file) for key, (file, _) in files.items()}
 
 
 def word_of(group: str, option: str) -> str:

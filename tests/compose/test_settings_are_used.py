@@ -7,6 +7,7 @@ are read by interpolation instead; test_options.py looks for those.
 
 from __future__ import annotations
 
+import json
 import sys
 import types
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 import train
 from tests.cli import make_cli
+from tests.compose.test_options import grounding_files
 from tests.compose.tracing import config_classes, leaves, traced, unused
 
 from groundrl.config.compose import compose_run
@@ -23,12 +25,13 @@ from groundrl.config.registry import load_all, registered
 from groundrl.config.repo import groups
 from groundrl.data.base import Split
 from groundrl.errors import ConfigError, NonFiniteError
+from groundrl.prompting.lint import check_prompts
 from groundrl.rewards.custom import CustomRubricConfig
 from groundrl.rewards.grader import Grader
 from groundrl.rollout.written import written_rollout
 from groundrl.run_config import ScaleConfig, TaskConfig, TaskScale
 from groundrl.training.truth import check_truth_is_paid
-from groundrl.types import CoordinateSpace, ImageFrame, Sample, Scored, Task, Truth
+from groundrl.types import CoordinateSpace, ImageFrame, Message, Sample, Scored, Task, TextPart, Truth
 
 SMALL = (
     "debug=smoke",
@@ -65,6 +68,10 @@ def test_every_setting_is_read(
             assert done.code == 0, done.err
         _probe_models(monkeypatch)
         _probe_data(tmp_path)
+        _probe_conversations(tmp_path)
+        _probe_grounding_data(tmp_path)
+        _probe_coco(tmp_path)
+        _probe_prompts()
         _probe_rewards(tmp_path)
         _probe_learner()
         _probe_trackers(tmp_path, monkeypatch)
@@ -94,6 +101,65 @@ def _probe_data(tmp_path: Path) -> None:
     other = [f"dataset.path={tmp_path}/rows.jsonl", f"dataset.heldout_path={tmp_path}/rows.jsonl"]
     other += [f"dataset.images={tmp_path}", f"dataset.heldout_images={tmp_path}"]
     assert compose_run(["dataset=jsonl", *other]).dataset.build(Split.HELDOUT).sample(0).truth.boxes
+
+
+def _probe_conversations(tmp_path: Path) -> None:
+    """Questions and talks in the formats of others."""
+    talk = [{"from": "human", "value": "q"}, {"from": "gpt", "value": "3"}]
+    messages = [{"role": "user", "content": "q"}]
+    row = {"q": "q", "a": "B", "answer": 3, "o": ["1", "2"], "conversations": talk, "messages": messages}
+    file = tmp_path / "talk.jsonl"
+    file.write_text(json.dumps(row))
+    keys = {"question": "q", "answer": "a", "image": "i", "options": "o"}
+    own = {"qa": ["task=mcq", *(f"dataset.{key}_key={name}" for key, name in keys.items())]}
+    for name in ("vlm_r1", "llava", "swift", "qa"):
+        words = ["reward=answer", f"dataset={name}", f"dataset.path={file}", f"dataset.heldout_path={file}"]
+        config = compose_run([*words, *own.get(name, [])])
+        assert config.dataset.build(Split.TRAIN).sample(0).truth.answer in ("3", "B")
+
+
+def _probe_prompts() -> None:
+    """How targets are listed, and a defect that is meant."""
+    words = ["reward=ap", "prompt=ovd_standard_missing_space", "prompt.list_style=python"]
+    config = compose_run(words)
+    sample = config.dataset.build(Split.TRAIN).sample(0)
+    (message,) = config.prompt.build().messages(sample)
+    assert any(str(list(sample.targets)) in getattr(part, "text", "") for part in message.parts)
+    assert check_prompts(config.prompt.build(), [sample]) == []
+    own = Message(role="user", parts=(TextPart("Where?"),))
+    talk = Sample(id="t", task=Task.rec, images=(), truth=Truth(), messages=(own,))
+    assert compose_run([]).prompt.build().messages(talk) != (own,)
+
+
+def _probe_coco(folder: Path) -> None:
+    """Absent names beside present ones, in a file that keeps single large boxes."""
+    images = [{"id": n, "file_name": "a.png", "width": 64, "height": 64} for n in range(3)]
+    boxes = [{"id": n, "image_id": n, "category_id": 1, "bbox": [1, 2, 30, 40]} for n in range(3)]
+    names = [{"id": 1, "name": "thing"}, {"id": 2, "name": "other"}]
+    file = folder / "coco.json"
+    file.write_text(json.dumps({"images": images, "annotations": boxes, "categories": names}))
+    words = ["reward=ap", "dataset=coco", f"dataset.path={file}", f"dataset.heldout_path={file}"]
+    words += ["dataset.mode=positive", "dataset.negatives=[1,1]", "dataset.subset=regular"]
+    assert compose_run(words).dataset.build(Split.TRAIN).sample(0).targets == ("thing", "other")
+
+
+def _probe_grounding_data(tmp_path: Path) -> None:
+    """Referring expressions in both forms, descriptions, and hard negatives."""
+    folder = tmp_path / "grounding"
+    folder.mkdir()
+    files = grounding_files(folder)
+    names = [f"dataset.format=json dataset.path={files['expressions']} dataset.box_order=xywh"]
+    annotations = [{"ref_id": n, "ann_id": n, "split": "train" if n else "val"} for n in range(39)]
+    refs = [one | {"sentences": [{"sent": "a dog"}]} for one in annotations]
+    (folder / "refs.json").write_text(json.dumps(refs))
+    names += [f"dataset.path={folder}/refs.json dataset.instances={files['descriptions']}"]
+    tests = [("iou_rec", "refcoco", words.split()) for words in names]
+    tests += [("ap", "d3", [f"dataset.path={files['descriptions']}", "dataset.include_empty=true"])]
+    tests += [("ap", "ovdeval", [f"dataset.path={files['hard_negatives']}", "dataset.mode=positive"])]
+    for reward, name, words in tests:
+        config = compose_run([f"reward={reward}", f"dataset={name}", *words])
+        for split in Split:
+            assert config.dataset.build(split).sample(0).truth.boxes, name
 
 
 def _probe_rewards(tmp_path: Path) -> None:

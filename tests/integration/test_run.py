@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from scripts.kill_test import outcome
 
+from groundrl.errors import ConfigError
+from groundrl.training.rescore import rescore
 from groundrl.training.run_folder import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +57,37 @@ def test_run_folder_holds_what_the_readme_promises(finished: tuple[Path, str]) -
     assert "python train.py reward=odlength" in printed
     assert str(folder) in printed
     assert sorted(p.name for p in (folder / "checkpoints").iterdir()) == ["step-000002", "step-000004"]
+
+
+def test_stored_answers_are_judged_again_without_the_model(finished: tuple[Path, str]) -> None:
+    folder, _ = finished
+    before = {file: file.read_bytes() for file in (folder / "eval").iterdir()}
+    again = parse(rescore(folder, []))
+    measured = json.loads((folder / "result.json").read_text("utf-8"))["eval"]
+    for moment in ("before", "after"):
+        for name, metric in measured[moment].items():
+            assert again[moment][name] == pytest.approx(metric["value"], abs=1e-4), name
+    other = parse(rescore(folder, ["reward=giou"]))
+    assert other["after"]["greedy/iou"] == again["after"]["greedy/iou"]
+    assert "greedy/reward/giou" in other["after"]
+    assert "greedy/reward/iou" not in other["after"]
+    assert {file: file.read_bytes() for file in (folder / "eval").iterdir()} == before
+    with pytest.raises(ConfigError, match="would not change what was answered"):
+        rescore(folder, ["dataset.seed=3"])
+    with pytest.raises(ConfigError, match="is for task ovd, but the run answered rec"):
+        rescore(folder, ["reward=f1"])
+
+
+def parse(printed: list[str]) -> dict[str, dict[str, float]]:
+    """The values that `rescore` prints, by evaluation and name."""
+    found: dict[str, dict[str, float]] = {}
+    for line in printed:
+        if not line.startswith(" "):
+            own = found.setdefault(Path(line.split(":")[0]).stem, {})
+        else:
+            name, value, *_ = line.split()
+            own[name] = float(value)
+    return found
 
 
 def test_a_stored_total_can_be_explained(finished: tuple[Path, str]) -> None:

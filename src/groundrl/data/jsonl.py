@@ -68,7 +68,7 @@ class Jsonl:
         if config.heldout_path is None:
             places = places[lines.heldout == (split is Split.HELDOUT)]
         self._offsets, self._numbers = lines.offsets, lines.numbers
-        self._places = self._checked(places)
+        self._places = self._usable(places)
         if split is Split.TRAIN and config.train_size is not None:
             self._places = self._places[: config.train_size]
         if not len(self._places):
@@ -97,7 +97,7 @@ class Jsonl:
             raise DataError(self.file, problem, row=number, todo="convert the file to UTF-8") from None
         return self._row(line, number)
 
-    def _checked(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _usable(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The places that can be used; raises on, or skips, the bad rows that are looked at now.
 
         Without `skip` those are the first of the file, whichever split they belong to.
@@ -107,18 +107,19 @@ class Jsonl:
         if not (skip or self.config.check):
             looked_at = looked_at[:CHECKED]
         skips = Skips(self.config.on_error, self.file)
-        merged = 0
+        merged: list[int] = []
         good: list[int] = []
         for place in looked_at.tolist():
             for row in skips.rows([place], lambda item: [self._read(cast("int", item))]):
                 good.append(place)
-                merged += row.merged
+                merged += [row.number] if row.merged else []
         skips.report()
         if merged:
             logger.warning(
-                "%s: in %d of the first %d rows, targets that are one category were merged",
+                "%s: targets that are one category were merged in %d rows, first in row %d (%d rows checked)",
                 self.file,
-                merged,
+                len(merged),
+                merged[0],
                 len(looked_at),
             )
         return np.array(good, dtype=np.int64) if skip else places

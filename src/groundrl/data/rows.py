@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from groundrl.data.base import DatasetConfig, Split
-from groundrl.data.images import open_image
+from groundrl.data.images import open_bytes, open_image
 from groundrl.data.targets import merge_targets
 from groundrl.errors import ConfigError, DataError
 from groundrl.types import LabeledBox, Message, Sample, Task, Truth
@@ -35,7 +35,7 @@ class Row:
     """One sample before its images are opened.
 
     number   where it stands in its file, counted from 1: for messages to the user
-    images   paths relative to the image root, in order
+    images   paths relative to the image root, or encoded images themselves, in order
     key      what decides its split where the file has none: rows with equal keys are held out together
     merged   targets that are one category were merged
     """
@@ -43,7 +43,7 @@ class Row:
     number: int
     id: str
     task: Task
-    images: tuple[str, ...] = ()
+    images: tuple[str | bytes, ...] = ()
     question: str = ""
     targets: tuple[str, ...] = ()
     boxes: tuple[LabeledBox, ...] = ()
@@ -168,7 +168,12 @@ class RowSamples:
 
 def opened(row: Row, root: Path, *, file: Path, split: Split, source: str) -> Sample:
     """The sample of a row, its images opened. Raises DataError naming file and row."""
-    images = tuple(open_image(path, root, file=file, row=row.number) for path in row.images)
+    images = tuple(
+        open_image(image, root, file=file, row=row.number)
+        if isinstance(image, str)
+        else open_bytes(image, name=f"{number} (bytes)", file=file, row=row.number)
+        for number, image in enumerate(row.images, start=1)
+    )
     for box in row.boxes:
         if box.image >= len(images):
             problem = f"box {list(box.xyxy)} is on image {box.image} of {len(images)}"

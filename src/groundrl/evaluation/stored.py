@@ -12,7 +12,7 @@ from pathlib import Path
 
 from groundrl.errors import CheckpointError
 from groundrl.evaluation.metrics import SampleResult
-from groundrl.evaluation.suite import Evaluation, Suite
+from groundrl.evaluation.suite import Evaluation, Judge
 from groundrl.rollout.written import written_rollout
 from groundrl.tracking.lines import write_atomic
 from groundrl.types import CoordinateSpace, ImageFrame, Rollout, RolloutStatus, Sample
@@ -44,10 +44,10 @@ def store(path: Path, evaluation: Evaluation) -> None:
     write_atomic(path, ("\n".join(lines) + "\n").encode())
 
 
-def restore(path: Path, samples: Sequence[Sample], suite: Suite, *, progress: float) -> Evaluation:
+def restore(path: Path, samples: Sequence[Sample], judge: Judge, *, progress: float) -> Evaluation:
     """Read an evaluation back. Raises CheckpointError when it is not of these samples."""
     by_kind: dict[str, dict[str, list[Rollout]]] = {"greedy": {}, "sampled": {}}
-    for line in path.read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8").strip("\n").split("\n"):
         entry = json.loads(line)
         rollout = written_rollout(
             entry["sample_id"],
@@ -60,10 +60,10 @@ def restore(path: Path, samples: Sequence[Sample], suite: Suite, *, progress: fl
             index=int(entry["index"]),
         )
         by_kind[entry["kind"]].setdefault(rollout.sample_id, []).append(rollout)
-    if set(by_kind["greedy"]) != {sample.id for sample in samples}:
+    if list(by_kind["greedy"]) != [sample.id for sample in samples]:
         raise CheckpointError(f"{path} holds answers to other samples than this run evaluates")
     results: dict[str, list[SampleResult]] = {}
     for kind, rollouts in by_kind.items():
         ordered = [one for sample in samples for one in rollouts[sample.id]] if rollouts else []
-        results[kind] = suite.judge(samples, ordered, progress) if ordered else []
-    return suite.measure(results["greedy"], results["sampled"])
+        results[kind] = judge.grade(samples, ordered, progress) if ordered else []
+    return judge.measure(results["greedy"], results["sampled"])

@@ -31,6 +31,31 @@ class Evaluation:
     sampled: list[SampleResult]
 
 
+class Judge:
+    """From answers to metrics, without a model: parses, scores and measures."""
+
+    def __init__(self, config: EvalConfig, grader: Grader) -> None:
+        self.config = config
+        self.grader = grader
+
+    def measure(self, greedy: list[SampleResult], sampled: list[SampleResult]) -> Evaluation:
+        """The metrics of judged answers."""
+        seed, resamples = self.config.seed, self.config.resamples
+        metrics = summarise(greedy, prefix="greedy", seed=seed, resamples=resamples)
+        if sampled:
+            metrics |= summarise(sampled, prefix="sampled", seed=seed, resamples=resamples)
+        return Evaluation(metrics=metrics, greedy=greedy, sampled=sampled)
+
+    def grade(
+        self, samples: Sequence[Sample], rollouts: Sequence[Rollout], progress: float
+    ) -> list[SampleResult]:
+        """Parse and score the rollouts of `samples`, equally many for each and side by side."""
+        k = len(rollouts) // len(samples)
+        pairs = [(rollout, samples[number // k]) for number, rollout in enumerate(rollouts)]
+        graded = self.grader.grade(pairs, progress=progress)
+        return [SampleResult.of(graded[start : start + k]) for start in range(0, len(graded), k)]
+
+
 class Suite:
     """Evaluates whatever policy the collector draws from."""
 
@@ -39,13 +64,13 @@ class Suite:
         config: EvalConfig,
         source: SampleSource,
         collector: Collector,
-        grader: Grader,
+        judge: Judge,
         sampling: Sampling,
     ) -> None:
         self.config = config
         self.source = source
         self.collector = collector
-        self.grader = grader
+        self.judge = judge
         self.sampling = sampling
         self._samples: list[Sample] = []
         self._contexts: list[Context] = []
@@ -64,24 +89,8 @@ class Suite:
         samples = self.samples(count)
         greedy = self._answers(samples, 1, replace(self.sampling, temperature=0.0), progress)
         k = self.config.sampled_k
-        return self.measure(greedy, self._answers(samples, k, self.sampling, progress) if k else [])
-
-    def measure(self, greedy: list[SampleResult], sampled: list[SampleResult]) -> Evaluation:
-        """The metrics of judged answers."""
-        seed, resamples = self.config.seed, self.config.resamples
-        metrics = summarise(greedy, prefix="greedy", seed=seed, resamples=resamples)
-        if sampled:
-            metrics |= summarise(sampled, prefix="sampled", seed=seed, resamples=resamples)
-        return Evaluation(metrics=metrics, greedy=greedy, sampled=sampled)
-
-    def judge(
-        self, samples: Sequence[Sample], rollouts: Sequence[Rollout], progress: float
-    ) -> list[SampleResult]:
-        """Parse and score the rollouts of `samples`, equally many for each and side by side."""
-        k = len(rollouts) // len(samples)
-        pairs = [(rollout, samples[number // k]) for number, rollout in enumerate(rollouts)]
-        graded = self.grader.grade(pairs, progress=progress)
-        return [SampleResult.of(graded[start : start + k]) for start in range(0, len(graded), k)]
+        sampled = self._answers(samples, k, self.sampling, progress) if k else []
+        return self.judge.measure(greedy, sampled)
 
     def best_value(self, evaluation: Evaluation) -> float:
         """`eval.metric` on the first `eval.every_samples` samples, so that all evaluations compare.
@@ -110,7 +119,7 @@ class Suite:
                 first=start,
                 contexts=self._contexts[start : start + len(piece)],
             )
-            out += self.judge(piece, rollouts, progress)
+            out += self.judge.grade(piece, rollouts, progress)
         return out
 
     def difference(self, before: Evaluation, after: Evaluation) -> dict[str, Metric]:

@@ -60,7 +60,7 @@ class Case:
 def read_cases(path: Path, *, task: Task, space: CoordinateSpace) -> Iterator[Case]:
     """The cases of a file, in order. Raises DataError naming the row that cannot be used."""
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8").split("\n")
     except FileNotFoundError:
         raise DataError(path, "no such file", todo="give a .jsonl file of cases") from None
     except UnicodeDecodeError as error:

@@ -105,7 +105,7 @@ def _before(parts: Parts) -> Evaluation:
         parts.state = RunState.from_json(saved["run"])
         parts.method.load(saved["method"])
         parts.display.message(f"resumed from {checkpoint.name}")
-        return restore(file, parts.suite.samples(samples), parts.suite, progress=0.0)
+        return restore(file, parts.suite.samples(samples), parts.suite.judge, progress=0.0)
     before = evaluate(parts, samples, "before training" if parts.learner else "")
     store(file, before)
     if parts.learner is not None and parts.method is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import logging
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -18,7 +19,7 @@ from groundrl.config.invocation import Invocation
 from groundrl.data.base import Split
 from groundrl.data.sampler import Sampler
 from groundrl.errors import ConfigError
-from groundrl.evaluation.suite import Suite, as_json
+from groundrl.evaluation.suite import Judge, Suite, as_json
 from groundrl.learner.algorithms import GRPOConfig, SFTConfig
 from groundrl.learner.checkpoint import Checkpoints
 from groundrl.learner.learner import Learner, Plan
@@ -27,6 +28,7 @@ from groundrl.learner.objective import GRPOObjective, SFTObjective
 from groundrl.losses.config import ClipConfig, Normalisation
 from groundrl.models.load import Policy, load_policy
 from groundrl.models.lora import adapters_off, has_adapters
+from groundrl.prompting.lint import check_prompts
 from groundrl.rewards.grader import Grader
 from groundrl.rollout.collect import Collector
 from groundrl.run_config import RunConfig
@@ -42,6 +44,8 @@ from groundrl.training.run_folder import RunFolder
 from groundrl.training.sft import SFT
 from groundrl.training.state import RunState
 from groundrl.training.truth import check_truth_is_paid
+
+logger = logging.getLogger(__name__)
 
 CHECKED = 4
 """Training samples on which the reward must pay the truth before a run starts."""
@@ -63,10 +67,13 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
     engine = config.rollout.engine.build(policy.model, policy.processor)
     collector = Collector(engine, policy.processor, prompt, config.rollout.build_kind())
     checked = [source.sample(index) for index in range(min(CHECKED, source.size or CHECKED))]
+    for finding in check_prompts(prompt, checked):
+        logger.warning("prompt: %s", finding)
     frames = [tuple(image.frame for image in context.images) for context in collector.contexts(checked)]
     check_truth_is_paid(checked, frames, policy.family.coordinate_space, rubric)
 
     grader = Grader(rubric, config.reward.grading)
+    judge = Judge(config.eval, grader)
     checkpoints = Checkpoints(folder.checkpoints, config.checkpoint.keep_last)
     checkpoints.clear_unfinished()
     after = _resume_state(checkpoints, config.algorithm.training_steps()) if resumed else None
@@ -89,7 +96,7 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
                 folder=folder,
                 policy=policy,
                 collector=collector,
-                suite=Suite(config.eval, heldout, collector, grader, config.rollout.sampling()),
+                suite=Suite(config.eval, heldout, collector, judge, config.rollout.sampling()),
                 method=_method(config, Sampler(source, config.seed), collector, grader),
                 learner=learner,
                 checkpoints=checkpoints,
@@ -197,7 +204,7 @@ def evaluate_references(parts: Parts) -> dict[str, Any]:
         other = load_policy(replace(config.model, path=path, init_from=None))
         engine = config.rollout.engine.build(other.model, other.processor)
         collector = Collector(engine, other.processor, parts.collector.prompt, parts.collector.kind)
-        suite = Suite(config.eval, parts.suite.source, collector, parts.suite.grader, parts.suite.sampling)
+        suite = Suite(config.eval, parts.suite.source, collector, parts.suite.judge, parts.suite.sampling)
         out[name] = as_json(suite.evaluate(config.eval.samples, progress=1.0).metrics)
         engine.close()
     return out

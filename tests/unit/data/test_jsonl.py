@@ -167,7 +167,7 @@ def test_targets_that_are_one_category_are_merged_with_a_warning(
     source = Jsonl(JsonlConfig(path=write(folder, rows), task=Task.ovd), Split.TRAIN)
     assert {source.sample(i).targets for i in range(source.size or 0)} <= {("dog",), ("dog", "cat")}
     assert source.sample((source.size or 0) - 1).targets == ("dog", "cat")
-    assert "in 30 of the first 31 rows, targets that are one category were merged" in caplog.text
+    assert "merged in 30 rows, first in row 2 (31 rows checked)" in caplog.text
 
 
 def test_bad_rows_can_be_skipped_and_are_counted(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -184,6 +184,7 @@ def test_bad_rows_can_be_skipped_and_are_counted(folder: Path, caplog: pytest.Lo
 def test_rows_beyond_the_first_thousand_are_checked_when_they_are_read(folder: Path) -> None:
     rows: list[Any] = [rec(i) for i in range(1000)]
     path = write(folder, [*rows, "{"] + [rec(i) for i in range(1001, 1100)])
+
     def problem(source: Jsonl, index: int) -> str:
         try:
             source.sample(index)
