@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -140,7 +140,10 @@ class RowSamples:
             kept = kept[: config.train_size]
         if not kept:
             raise DataError(self.file, f"has no rows for the {split} split", todo="add rows")
-        self.rows: Sequence[Row] = [self._merged(row) for row in kept]
+        self.rows: Sequence[Row] = [_merged(row) for row in kept]
+        if merged := [row.number for row in self.rows if row.merged]:
+            text = "%s: targets that are one category were merged in %d rows, first in row %d"
+            logger.warning(text, self.file, len(merged), merged[0])
         self.size: int | None = len(kept)
         self._tasks = frozenset(row.task for row in kept)
         digest = hashlib.sha256()
@@ -157,13 +160,11 @@ class RowSamples:
     def sample(self, index: int) -> Sample:
         return opened(self.rows[index], self.root, file=self.file, split=self.split, source=self.source)
 
-    def _merged(self, row: Row) -> Row:
-        merged, dropped = merge_targets(row.targets)
-        if not dropped:
-            return row
-        logger.warning("%s, row %d: targets that are one category were merged", self.file, row.number)
-        fields = {name: getattr(row, name) for name in Row.__dataclass_fields__}
-        return Row(**{**fields, "targets": merged})
+
+def _merged(row: Row) -> Row:
+    """The row with targets that are one category named once."""
+    targets, dropped = merge_targets(row.targets)
+    return replace(row, targets=targets, merged=True) if dropped else row
 
 
 def opened(row: Row, root: Path, *, file: Path, split: Split, source: str) -> Sample:
