@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test check lint types layers show tiny data-preview data-check show-prompt lint-prompts rescore kill-test bench bench-rewards attack-table fuzz clean
+.PHONY: help setup train test check lint types layers show tiny data-preview data-check show-prompt lint-prompts eval rescore kill-test bench bench-rewards attack-table fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -57,6 +57,9 @@ show-prompt: setup  ## what the model sees: OVERRIDES="reward=odlength prompt=ov
 
 lint-prompts: setup  ## every prompt option against the synthetic worlds
 	$(PY) scripts/lint_prompts.py
+
+eval: setup  ## evaluate a checkpoint: OVERRIDES="model=qwen3b eval=ovd paths.data=FOLDER"
+	$(PY) train.py algorithm=eval_only $(OVERRIDES)
 
 rescore: setup  ## judge a run's stored answers again: RUN=FOLDER OVERRIDES="reward=giou"
 	$(PY) -m groundrl.training.rescore $(RUN) $(OVERRIDES)

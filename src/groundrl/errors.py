@@ -37,7 +37,11 @@ class ConfigError(UserError):
     def at(self, prefix: str) -> ConfigError:
         """The same error, its key placed under `prefix` (a component does not know where it is mounted)."""
         key = f"{prefix}.{self.key}" if self.key else prefix
-        return ConfigError(key, self.problem, got=self.got, todo=self.todo)
+        return type(self)(key, self.problem, got=self.got, todo=self.todo)
+
+
+class NoFileError(ConfigError):
+    """A setting that names a file which is not there."""
 
 
 class DataError(UserError):

@@ -14,6 +14,7 @@ from groundrl.data.base import DatasetConfig, SampleSource, Split
 from groundrl.data.coco import CocoConfig, Subset
 from groundrl.data.shapes import DESCRIBING, ShapesConfig
 from groundrl.errors import ConfigError
+from groundrl.evaluation.benchmarks import load_benchmarks
 from groundrl.evaluation.detection import COCO_SIZES
 from groundrl.evaluation.metrics import SampleResult, summarise
 from groundrl.learner.algorithms import EvalOnlyConfig, GRPOConfig
@@ -31,7 +32,10 @@ def check_run(config: RunConfig, invocation: Invocation) -> None:
     if config.resume is not None:
         _resume(invocation)
         return
-    for key, why in ignored(config):
+    unused = list(ignored(config))
+    if not config.eval.benchmarks and not any("${paths.data}" in word for word in invocation.overrides):
+        unused.append(("paths.data", "there are no benchmarks to look for in it (eval=ovd, rec or qa)"))
+    for key, why in unused:
         for word in invocation.overrides:
             name, value = parted(word)
             if name == key or name.startswith((f"{key}.", f"{key}/")):
@@ -46,6 +50,7 @@ def check_run(config: RunConfig, invocation: Invocation) -> None:
     rubric = at("reward", config.reward.build)
     source = at("dataset", lambda: config.dataset.build(Split.TRAIN))
     _tasks(config, rubric, source)
+    load_benchmarks(config.eval, config.task.name, config.prompt)
     _metric(config, rubric)
 
 
@@ -149,6 +154,9 @@ def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
             "model.gradient_checkpointing",
         ):  # fmt: skip
             yield key, "algorithm=eval_only does not train"
+        if config.eval.benchmarks:
+            for key in ("eval.samples", "eval.sampled_k", "eval.metric"):
+                yield key, "algorithm=eval_only with benchmarks evaluates these alone, greedily"
     if not isinstance(algorithm, GRPOConfig):
         yield "tracker.gallery_train_every", "only grpo draws training rollouts to show"
         if config.eval.sampled_k == 0:
@@ -157,6 +165,9 @@ def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
     elif algorithm.num_iterations * algorithm.mini_batches == 1 and isinstance(algorithm.loss, ClipConfig):
         for key in ("algorithm.loss.clip_low", "algorithm.loss.clip_high"):
             yield key, "with one update a batch the ratio is 1, so nothing is clipped"
+    if not config.eval.benchmarks:
+        for key in ("eval.during", "eval.on_missing"):
+            yield key, "there are no benchmarks (eval=ovd, rec or qa)"
     if config.model.lora.rank == 0:
         for key in ("model.lora.alpha", "model.lora.dropout"):
             yield key, "model.lora.rank is 0, so there are no adapters"

@@ -98,9 +98,10 @@ class CheckpointConfig:
 @dataclass(kw_only=True, slots=True)
 class PathsConfig:
     """root: folder under which run folders are named after their settings; output_dir: the run folder
-    itself, when it is to be this one."""
+    itself, when it is to be this one; data: folder that the benchmarks of eval=ovd, rec and qa lie in."""
 
     root: str = "outputs"
+    data: str = "data"
     output_dir: str | None = None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from omegaconf import OmegaConf
+from tests.compose.benchmark_files import benchmark_files
 
 from groundrl.config.compose import compose_words
 from groundrl.config.entry import typed
@@ -29,6 +30,7 @@ COMPANIONS = {
     "model=tiny_ovd": [DETECTION],
     "dataset=jsonl": ["dataset.path={rows}"],
     **{f"dataset={name}": TALK for name in ("vlm_r1", "llava", "swift", "qa")},
+    "dataset=hf": ["reward=answer", "dataset.path={saved}", "dataset.image_key=null"],
     "dataset=coco": [DETECTION, "dataset.path={coco}"],
     "dataset=mixture": ["+dataset@dataset.parts.a=shapes_rec"],
     "dataset=refcoco": ["reward=iou_rec", "dataset.format=json", "dataset.path={expressions}"],
@@ -41,6 +43,7 @@ COMPANIONS = {
     "dataset=shapes_numeric": ["reward=answer"],
     **{f"task={task}": ANSWERS for task in ("mcq", "text", "yes_no")},
     "reward=custom": ["reward.path={function}"],
+    "+eval/benchmark@eval.benchmarks.extra=own": ["eval.benchmarks.extra.dataset.path={rows}"],
 }
 """Words that an option needs beside it, where the defaults do not fit."""
 
@@ -60,8 +63,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     from PIL import Image
 
     folder = tmp_path_factory.mktemp("data")
-    Image.new("RGB", (112, 112)).save(folder / "a.png")
-    line = '{{"image": "a.png", "question": "thing {0}", "boxes": [[10, 20, 30, 40]]}}'
+    line = '{{"image": "{0}.png", "question": "thing {0}", "boxes": [[10, 20, 30, 40]]}}'
     (folder / "rows.jsonl").write_text("\n".join(line.format(number) for number in range(60)))
     line = line.replace('"boxes": [[10, 20, 30, 40]]', '"answer": "yes"')
     (folder / "answers.jsonl").write_text("\n".join(line.format(number) for number in range(60)))
@@ -82,9 +84,19 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "answers": str(folder / "answers.jsonl"),
         "coco": str(folder / "coco.json"),
         "talk": str(folder / "talk.jsonl"),
+        "saved": saved_table(folder / "saved"),
         "function": str(folder / "own.py:fn"),
+        "benchmarks": str(benchmark_files(folder / "benchmarks")),
         **grounding,
     }
+
+
+def saved_table(folder: Path) -> str:
+    """Questions as the library `datasets` saves them."""
+    from datasets import Dataset
+
+    Dataset.from_list([{"question": f"thing {n}", "answer": n} for n in range(60)]).save_to_disk(str(folder))
+    return str(folder)
 
 
 def grounding_files(folder: Path) -> dict[str, str]:
@@ -120,13 +132,14 @@ def grounding_files(folder: Path) -> dict[str, str]:
 
 
 def word_of(group: str, option: str) -> str:
-    return f"+reward/term@reward.terms.extra={option}" if group == "reward/term" else f"{group}={option}"
+    place = {"reward/term": "reward.terms.extra", "eval/benchmark": "eval.benchmarks.extra"}.get(group)
+    return f"+{group}@{place}={option}" if place else f"{group}={option}"
 
 
 def test_the_default_options_together() -> None:
     config, invocation = typed(compose_words([]), [], multirun=False)
     assert invocation.overrides == ()
-    assert {group for group, _ in OPTIONS} - set(DEFAULTS) == {"reward/term"}
+    assert {group for group, _ in OPTIONS} - set(DEFAULTS) == {"reward/term", "eval/benchmark"}
     assert (str(config.task.name), DEFAULTS["task"], DEFAULTS["dataset"]) == ("rec", "rec", "shapes_rec")
 
 
@@ -136,6 +149,8 @@ def test_option(group: str, option: str, files: dict[str, str]) -> None:
     needed = COMPANIONS.get(word, [])
     if group == "reward/term":
         needed = TERMS.get(option, [DETECTION])
+    elif group in ("eval", "eval/benchmark"):
+        needed = ["paths.data={benchmarks}", *needed]
     words = [*(extra.format(**files) for extra in needed), word]
     cfg = compose_words(words)
     config, invocation = typed(cfg, words, multirun=False)
@@ -143,7 +158,8 @@ def test_option(group: str, option: str, files: dict[str, str]) -> None:
     assert invocation.experiment == (option if group == "experiment" else None)
     if group != "experiment":  # presets change other groups and have no node of their own
         node: Any = config
-        for part in group.replace("reward/term", "reward/terms/extra").split("/"):
+        own = group.replace("reward/term", "reward/terms/extra").replace("/benchmark", "/benchmarks/extra")
+        for part in own.split("/"):
             node = node[part] if isinstance(node, dict) else getattr(node, part)
         assert not is_base(type(node))
     assert yaml.safe_load(yaml.safe_dump(invocation.resolved)) == invocation.resolved

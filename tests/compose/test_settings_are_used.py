@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 import train
 from tests.cli import make_cli
-from tests.compose.test_options import grounding_files
+from tests.compose.benchmark_files import benchmark_files
+from tests.compose.test_options import grounding_files, saved_table
 from tests.compose.tracing import config_classes, leaves, traced, unused
 
 from groundrl.config.compose import compose_run
@@ -25,11 +26,12 @@ from groundrl.config.registry import load_all, registered
 from groundrl.config.repo import groups
 from groundrl.data.base import Split
 from groundrl.errors import ConfigError, NonFiniteError
+from groundrl.evaluation.benchmarks import load_benchmarks
 from groundrl.prompting.lint import check_prompts
 from groundrl.rewards.custom import CustomRubricConfig
 from groundrl.rewards.grader import Grader
 from groundrl.rollout.written import written_rollout
-from groundrl.run_config import ScaleConfig, TaskConfig, TaskScale
+from groundrl.run_config import PathsConfig, ScaleConfig, TaskConfig, TaskScale
 from groundrl.training.truth import check_truth_is_paid
 from groundrl.types import CoordinateSpace, ImageFrame, Message, Sample, Scored, Task, TextPart, Truth
 
@@ -49,6 +51,7 @@ RUNS = (
         "tracker.gallery_train_every=1",
     ),
     (*SMALL, "algorithm=sft", "algorithm.num_steps=1", "algorithm.batch_size=2"),
+    (*SMALL, "algorithm=sft", "algorithm.num_steps=1", "eval=rec", "eval.only=[lisa]"),
 )
 NOT_TRACED = (ScaleConfig, TaskScale, TaskConfig, CustomRubricConfig)
 """Read by interpolation: the values of the scale (see test_options.py), `task.recipe`, `reward.path`."""
@@ -60,17 +63,22 @@ def test_every_setting_is_read(
 ) -> None:
     load_all()
     wanted = {leaf for leaf in leaves(config_classes(registered())) if leaf[0] not in NOT_TRACED}
+    wanted.remove((PathsConfig, "data"))  # by interpolation: conf/eval/benchmark
     assert len(wanted) > 70
     cli = make_cli(monkeypatch, capsys)
+    data = f"paths.data={benchmark_files(tmp_path / 'benchmarks')}"
     with traced(wanted) as slots:
         for number, words in enumerate(RUNS):
-            done = cli(*words, f"paths.root={tmp_path}/{number}", job=train.job, ready=train.ready)
+            more = [data] if "eval=rec" in words else []
+            done = cli(*words, *more, f"paths.root={tmp_path}/{number}", job=train.job, ready=train.ready)
             assert done.code == 0, done.err
         _probe_models(monkeypatch)
         _probe_data(tmp_path)
         _probe_conversations(tmp_path)
+        _probe_hf(tmp_path)
         _probe_grounding_data(tmp_path)
         _probe_coco(tmp_path)
+        _probe_benchmarks(tmp_path)
         _probe_prompts()
         _probe_rewards(tmp_path)
         _probe_learner()
@@ -118,6 +126,15 @@ def _probe_conversations(tmp_path: Path) -> None:
         assert config.dataset.build(Split.TRAIN).sample(0).truth.answer in ("3", "B")
 
 
+def _probe_hf(tmp_path: Path) -> None:
+    """A table of the library `datasets`, and the same as a stream."""
+    words = ["reward=answer", "dataset=hf", f"dataset.path={saved_table(tmp_path / 'saved')}"]
+    for streaming in ("true", "false"):
+        config = compose_run([*words, "dataset.image_key=null", f"dataset.streaming={streaming}"])
+        sample = config.dataset.build(Split.TRAIN).sample(0)
+        assert sample.question == f"thing {sample.truth.answer}"
+
+
 def _probe_prompts() -> None:
     """How targets are listed, and a defect that is meant."""
     words = ["reward=ap", "prompt=ovd_standard_missing_space", "prompt.list_style=python"]
@@ -129,6 +146,15 @@ def _probe_prompts() -> None:
     own = Message(role="user", parts=(TextPart("Where?"),))
     talk = Sample(id="t", task=Task.rec, images=(), truth=Truth(), messages=(own,))
     assert compose_run([]).prompt.build().messages(talk) != (own,)
+
+
+def _probe_benchmarks(tmp_path: Path) -> None:
+    """A suite whose files are partly there, through a run that only evaluates."""
+    (tmp_path / "benchmarks" / "rec" / "lisa_test.json").unlink()
+    words = ["eval=rec", "eval.only=[lisa,refgta]", f"paths.data={tmp_path}/benchmarks"]
+    config = compose_run([*words, "eval.on_missing=skip"])
+    (found,), skipped = load_benchmarks(config.eval, config.task.name, config.prompt)
+    assert (found.name, list(skipped)) == ("refgta", ["lisa"])
 
 
 def _probe_coco(folder: Path) -> None:

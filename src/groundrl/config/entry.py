@@ -20,6 +20,7 @@ from groundrl.config.help import help_text
 from groundrl.config.invocation import Invocation
 from groundrl.config.locate import located
 from groundrl.config.multirun import job_words, named_job
+from groundrl.config.notices import notices
 from groundrl.config.refusals import refusal
 from groundrl.config.registry import load_all
 from groundrl.config.unread import check_scale_words
@@ -54,7 +55,8 @@ class Launcher:
         `main` is the function that Hydra decorated; it must call `run`.
         """
         words = [word for word in argv if not word.startswith("-")]
-        return guard(self._start, main, argv, words=words)
+        with notices():
+            return guard(self._start, main, argv, words=words)
 
     def _start(self, main: Callable[..., None], argv: Sequence[str]) -> int:
         flags, words = split(argv)

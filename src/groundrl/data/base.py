@@ -15,6 +15,10 @@ class Split(StrEnum):
     HELDOUT = "heldout"
 
 
+STRETCH = 10_000_000
+"""Indices of an endless source that belong to one seed of the sampler."""
+
+
 class SampleSource(Protocol):
     """Samples by index. `size` is None for a source that never ends; then every index >= 0 is valid."""
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -28,19 +27,21 @@ from numpy.typing import NDArray
 from groundrl.config.registry import register
 from groundrl.data.base import Split
 from groundrl.data.lines import read_line, scan_lines
+from groundrl.data.located import read_located
+from groundrl.data.overlap import image_id
 from groundrl.data.rows import FileConfig, OnError, Row, Skips, opened
-from groundrl.data.targets import merge_targets
 from groundrl.errors import DataError
-from groundrl.geometry.labels import normalise_label
 from groundrl.parsing.answer import LOCATING
 from groundrl.parsing.final import read_final
-from groundrl.types import LabeledBox, Sample, Task
+from groundrl.types import Sample, Task
 
 logger = logging.getLogger(__name__)
 
 
 CHECKED = 1000
 """Rows that are checked when the data is opened."""
+NAMED = 100_000
+"""Rows up to which all images are named at the start of a run."""
 
 
 @register("dataset", "jsonl")
@@ -72,7 +73,8 @@ class Jsonl:
         if split is Split.TRAIN and config.train_size is not None:
             self._places = self._places[: config.train_size]
         if not len(self._places):
-            raise DataError(self.file, f"has no rows for the {split} split", todo="add rows")
+            todo = "give dataset.heldout_path, or more images: those of one image are held out together"
+            raise DataError(self.file, f"has no rows for the {split} split", todo=todo)
         self.size: int | None = len(self._places)
         parts = (split, config.heldout_every, config.train_size, config.task, lines.digest, self.size)
         self._fingerprint = hashlib.sha256(repr([str(part) for part in parts]).encode()).hexdigest()[:16]
@@ -82,6 +84,13 @@ class Jsonl:
 
     def fingerprint(self) -> str:
         return self._fingerprint
+
+    def image_ids(self) -> frozenset[str] | None:
+        """The images of all rows (overlap.py); None for a file too large to read for that."""
+        if len(self._places) > NAMED:
+            return None
+        rows = (self._read(int(place)) for place in self._places)
+        return frozenset(image_id(image, self.root) for row in rows for image in row.images)
 
     def sample(self, index: int) -> Sample:
         row = self._read(int(self._places[index]))
@@ -158,41 +167,17 @@ class Jsonl:
             return self._made(number, image, question=str(question), answer=answer)
         if "answer" in entry:
             raise bad(f"`answer` is not used by task {self.config.task}", "remove it, or choose another task")
-        if not isinstance(boxes, list):
-            raise bad("`boxes` must be a list (empty when nothing is there)")
-        parsed = tuple(self._box(box, number) for box in boxes)
-        if self.config.task is not Task.ovd:
-            if not parsed:
-                raise bad("`boxes` is empty, but a described object has its box")
-            return self._made(number, image, question=str(question), boxes=parsed)
-        targets = entry.get("targets")
-        if not isinstance(targets, list) or not targets or not all(isinstance(t, str) for t in targets):
-            raise bad("`targets` must be a list of category names")
-        merged, dropped = merge_targets(targets)
-        known = {normalise_label(target) for target in merged}
-        for box in parsed:
-            if normalise_label(box.label) not in known:
-                raise bad(f"label {box.label!r} is not among the targets", "add it to `targets`")
-        return self._made(number, image, targets=merged, boxes=parsed, merged=dropped > 0)
+        located = read_located(self.config.task, boxes, entry.get("targets"), bad)
+        question = "" if self.config.task is Task.ovd else str(question)
+        return self._made(
+            number,
+            image,
+            question=question,
+            targets=located.targets,
+            boxes=located.boxes,
+            merged=located.merged,
+        )
 
     def _made(self, number: int, image: str, **fields: Any) -> Row:
         name = f"{self.file.name}:{number}"
         return Row(number=number, id=name, task=self.config.task, images=(image,), **fields)
-
-    def _box(self, value: Any, number: int) -> LabeledBox:
-        named = isinstance(value, dict)
-        raw: Any = value.get("bbox_2d") if named else value
-        label: Any = value.get("label", "") if named else ""
-        good = (
-            isinstance(raw, list)
-            and len(raw) == 4
-            and all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in raw)
-        )
-        if not good or not isinstance(label, str) or not (raw[0] < raw[2] and raw[1] < raw[3]):
-            raise DataError(
-                self.file,
-                f"box {value!r} is not [x1, y1, x2, y2] with x1 < x2 and y1 < y2",
-                row=number,
-                todo='write a list, or {"bbox_2d": [...], "label": "..."}',
-            )
-        return LabeledBox(xyxy=(float(raw[0]), float(raw[1]), float(raw[2]), float(raw[3])), label=label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from array import array
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 
 from groundrl.data.rows import is_heldout
 
+_IMAGE = re.compile(rb'"image"\s*:\s*"((?:[^"\\]|\\.)*)"')
+"""The image of a row, found without reading the row: rows of one image are held out together."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
@@ -20,7 +24,7 @@ class Lines:
 
     offsets   int64 [N]: byte at which each begins
     numbers   int64 [N]: line number, counted from 1
-    heldout   bool [N]: whether its content puts it into the held-out split
+    heldout   bool [N]: whether its image, or without one its content, puts it into the held-out split
     digest    of the whole content
     """
 
@@ -47,7 +51,8 @@ def _scan(file: str, modified: int, size: int, heldout_every: int) -> Lines:
             if content:
                 offsets.append(place)
                 numbers.append(number)
-                held.append(is_heldout(content, heldout_every))
+                found = _IMAGE.search(content)
+                held.append(is_heldout(found[1] if found else content, heldout_every))
                 digest.update(line)
             place += len(line)
     return Lines(

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundrl.config.registry import register
-from groundrl.data.base import DatasetConfig, SampleSource, Split
+from groundrl.data.base import STRETCH, DatasetConfig, SampleSource, Split
+from groundrl.data.overlap import image_ids
 from groundrl.errors import ConfigError
 from groundrl.types import Sample, Task
 
@@ -98,7 +99,7 @@ class Mixture:
         self.size: int | None = min(cycles) * len(names) if finite and cycles else None
         if self.size == 0:
             raise ConfigError("cycle", "a part is smaller than its share of one cycle", todo="lower it")
-        self._orders: dict[tuple[str, int], NDArray[np.int64]] = {}
+        self._orders: dict[tuple[str, tuple[int, int]], NDArray[np.int64]] = {}
 
     def tasks(self) -> frozenset[Task]:
         return frozenset(task for source in self.sources.values() for task in source.tasks())
@@ -107,22 +108,30 @@ class Mixture:
         parts = [(name, source.fingerprint(), self.counts[name]) for name, source in self.sources.items()]
         return hashlib.sha256(repr((parts, self.seed)).encode()).hexdigest()[:16]
 
+    def image_ids(self) -> frozenset[str] | None:
+        """The images of the parts that name theirs (overlap.py)."""
+        named = [ids for source in self.sources.values() if (ids := image_ids(source)) is not None]
+        return frozenset().union(*named) if named else None
+
     def sample(self, index: int) -> Sample:
         """Sample `index` (>= 0); the same index is always the same sample."""
+        stretch, index = divmod(index, STRETCH)
         cycle, place = divmod(index, len(self._cycle))
         name = self._cycle[place]
         number = cycle * self.counts[name] + self._turn[place]
         source = self.sources[name]
         if source.size is None:
-            return source.sample(number)
+            return source.sample(stretch * STRETCH + number)
         epoch, step = divmod(number, source.size)
-        return source.sample(int(self._order(name, epoch, source.size)[step]))
+        return source.sample(int(self._order(name, (epoch, stretch), source.size)[step]))
 
-    def _order(self, name: str, epoch: int, size: int) -> NDArray[np.int64]:
-        """A permutation of a part, kept for the newest two epochs of each."""
-        key = (name, epoch)
+    def _order(self, name: str, when: tuple[int, int], size: int) -> NDArray[np.int64]:
+        """The permutation of a part in (epoch, stretch); the newest two epochs of each are kept."""
+        key = (name, when)
         if key not in self._orders:
-            self._orders.pop((name, epoch - 2), None)
+            self._orders.pop((name, (when[0] - 2, when[1])), None)
             part = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")
-            self._orders[key] = np.random.default_rng([self.seed, part, epoch]).permutation(size)
+            epoch, stretch = when
+            seeds = [self.seed, part, epoch, *([stretch] if stretch else [])]
+            self._orders[key] = np.random.default_rng(seeds).permutation(size)
         return self._orders[key]

@@ -13,23 +13,16 @@ Assumed: MathVision lists options without letters, MMStar and V* write them into
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from groundrl.config.registry import register
 from groundrl.data.base import Split
-from groundrl.data.choices import read_options, right_letter, write_options
-from groundrl.data.embedded import read_images
+from groundrl.data.columns import Columns
 from groundrl.data.loading import load_rows
-from groundrl.data.records import Record
-from groundrl.data.rows import FileConfig, Row, RowSamples
-from groundrl.data.solution import SolutionReader, answer_text
-from groundrl.data.turns import MARK, place_images
+from groundrl.data.rows import FileConfig, RowSamples
 from groundrl.errors import ConfigError
 from groundrl.parsing.answer import LOCATING
-from groundrl.types import Message, Task
+from groundrl.types import Task
 
 
 @register("dataset", "qa")
@@ -55,56 +48,12 @@ class QaConfig(FileConfig):
         if self.task in LOCATING:
             todo = "use reward=answer with task=mcq, numeric, yes_no or text"
             raise ConfigError("task", "a question has no boxes", got=str(self.task), todo=todo)
+        columns = Columns(
+            task=self.task,
+            question=self.question_key,
+            answer=self.answer_key,
+            image=self.image_key,
+            options=self.options_key,
+        )
         assumed = "a missing image column is a question without image; options are in order"
-        return RowSamples(self, split, load_rows(self, split, self._row, assumed=assumed), source="qa")
-
-    def _row(self, record: Record, solutions: SolutionReader) -> Row:
-        fields = record.fields()
-        question, truth = (
-            self._value(record, fields, "question_key"),
-            self._value(record, fields, "answer_key"),
-        )
-        if not isinstance(question, str) or not question.strip():
-            raise record.error(f"`{self.question_key}` is no text", "see dataset.question_key")
-        if isinstance(truth, list) and len(truth) == 1:
-            truth = truth[0]
-        images = read_images(record, fields.get(self.image_key)) if self.image_key else ()
-        options = read_options(record, fields.get(self.options_key)) if self.options_key else ()
-        task = Task.mcq if options else self.task
-        if options:
-            question = f"{question.rstrip()}\n{write_options(options)}"
-            truth = right_letter(record, options, answer_text(record, truth))
-        question, messages = _placed(record, question, len(images))
-        return Row(
-            number=record.number,
-            id=record.name(fields.get("id")),
-            task=task,
-            images=images,
-            question=question,
-            answer=solutions.read(record, task, truth, len(images)).answer,
-            messages=messages,
-            key="|".join(_name(image) for image in images) or question,
-        )
-
-    def _value(self, record: Record, fields: Mapping[str, Any], setting: str) -> Any:
-        key: str = getattr(self, setting)
-        if key not in fields:
-            has = ", ".join(map(str, fields))
-            raise record.error(f"has no `{key}`, only {has}", f"name the column with dataset.{setting}")
-        return fields[key]
-
-
-def _placed(record: Record, question: str, images: int) -> tuple[str, tuple[Message, ...]]:
-    """The question, and messages only where its marks do not all stand in front."""
-    rest = question.lstrip()
-    while rest.startswith(MARK):
-        rest = rest[len(MARK) :].lstrip()
-    leading = question[: len(question) - len(rest)].count(MARK)
-    if MARK not in question or (MARK not in rest and leading == images):
-        return rest, ()
-    messages = place_images(record, [("user", question)], images)
-    return question.replace(MARK, "").strip(), messages
-
-
-def _name(image: str | bytes) -> str:
-    return image if isinstance(image, str) else hashlib.sha256(image).hexdigest()
+        return RowSamples(self, split, load_rows(self, split, columns.row, assumed=assumed), source="qa")

@@ -6,13 +6,13 @@ A line that is no JSON is then the error of its row and can be skipped like any 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from groundrl.data.hf_library import hf_library, undecoded
 from groundrl.errors import ConfigError, DataError
 
 LINES = (".jsonl", ".ndjson")
@@ -92,23 +92,13 @@ def read_records(file: Path) -> Iterator[Record]:
 
 
 def _parquet(file: Path) -> Iterator[Record]:
-    try:
-        library: Any = importlib.import_module("datasets")
-    except ImportError:
-        raise ConfigError(
-            "dataset.path",
-            "Parquet is read by the library `datasets`, which is not installed",
-            got=file.name,
-            todo="pip install datasets, or convert the file to JSONL",
-        ) from None
+    library = hf_library(file.name)
     try:
         table: Any = library.Dataset.from_parquet(str(file))
-    except (ValueError, OSError) as error:
-        raise DataError(file, f"is no Parquet file ({error})", todo="download it again") from None
-    for name, feature in list(table.features.items()):
-        if isinstance(feature, library.Image):
-            table = table.cast_column(name, library.Image(decode=False))
-    for number, value in enumerate(table, start=1):
+    except (ValueError, OSError, library.exceptions.DatasetsError) as error:
+        cause = error.__cause__ or error
+        raise DataError(file, f"is no Parquet file ({cause})", todo="download it again") from None
+    for number, value in enumerate(undecoded(library, table), start=1):
         yield Record(file, number, value)
 
 

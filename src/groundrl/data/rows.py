@@ -16,8 +16,9 @@ from pathlib import Path
 
 from groundrl.data.base import DatasetConfig, Split
 from groundrl.data.images import open_bytes, open_image
+from groundrl.data.overlap import image_id
 from groundrl.data.targets import merge_targets
-from groundrl.errors import ConfigError, DataError
+from groundrl.errors import ConfigError, DataError, NoFileError
 from groundrl.types import LabeledBox, Message, Sample, Task, Truth
 
 logger = logging.getLogger(__name__)
@@ -79,12 +80,12 @@ class FileConfig(DatasetConfig):
             raise ConfigError("heldout_every", "must be >= 2", got=self.heldout_every, todo="e.g. 10")
 
     def file(self, split: Split) -> Path:
-        """The annotation file of a split. Raises ConfigError when it is not there."""
+        """The annotation file of a split. Raises NoFileError when it is not there."""
         own = split is Split.HELDOUT and self.heldout_path is not None
         file = Path(self.heldout_path if own and self.heldout_path else self.path)
         if not file.is_file():
             key = "dataset.heldout_path" if own else "dataset.path"
-            raise ConfigError(key, "no such file", got=str(file), todo="give the annotation file")
+            raise NoFileError(key, "no such file", got=str(file), todo="give the annotation file")
         return file
 
     def image_root(self, split: Split) -> Path:
@@ -156,6 +157,10 @@ class RowSamples:
 
     def fingerprint(self) -> str:
         return self._fingerprint
+
+    def image_ids(self) -> frozenset[str]:
+        """The images of all rows (overlap.py)."""
+        return frozenset(image_id(image, self.root) for row in self.rows for image in row.images)
 
     def sample(self, index: int) -> Sample:
         return opened(self.rows[index], self.root, file=self.file, split=self.split, source=self.source)

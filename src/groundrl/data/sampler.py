@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from groundrl.data.base import SampleSource
+from groundrl.data.base import STRETCH, SampleSource
 from groundrl.errors import CheckpointError
 from groundrl.types import Sample
 
@@ -32,7 +32,7 @@ class Sampler:
     def _index(self, position: int) -> int:
         if self.source.size is None:
             # runs with other seeds see other stretches of the endless stream
-            return self.seed * 10_000_000 + position
+            return self.seed * STRETCH + position
         epoch, place = divmod(position, self.source.size)
         if epoch != self._epoch:
             self._epoch = epoch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ class Metric:
     high: float
 
 
-def resample_indices(size: int, *, seed: int, resamples: int) -> Iterator[Indices]:
+def resample_indices(size: int, *, seed: int | Sequence[int], resamples: int) -> Iterator[Indices]:
     """`resamples` draws with replacement from range(size), each int64 [size]; a function of its arguments.
 
     Two statistics on the same samples and seed see the same draws, so their difference is paired.
@@ -56,14 +56,17 @@ def bootstrap_many(
         raise ValueError(f"statistic is not finite on the full set: {values.tolist()}")
     draws = [statistic(indices) for indices in resample_indices(size, seed=seed, resamples=resamples)]
     table = np.array(draws, dtype=np.float64).reshape(len(draws), len(values))
-    metrics: list[Metric] = []
-    for value, column in zip(values.tolist(), table.T, strict=True):
-        kept = column[np.isfinite(column)]
-        low, high = value, value
-        if len(kept):
-            low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2]).tolist()
-        metrics.append(Metric(value=value, low=low, high=high))
-    return metrics
+    pairs = zip(values.tolist(), table.T, strict=True)
+    return [percentile(value, column, level=level) for value, column in pairs]
+
+
+def percentile(value: float, draws: Float64, *, level: float = 0.95) -> Metric:
+    """`value` with the interval of its resampled `draws` [R]; draws that are nan are left out."""
+    kept = draws[np.isfinite(draws)]
+    low, high = value, value
+    if len(kept):
+        low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    return Metric(value=value, low=low, high=high)
 
 
 def bootstrap(

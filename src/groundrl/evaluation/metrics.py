@@ -14,8 +14,10 @@ ovd             ap, ap50, ap75, and ap_small, ap_medium, ap_large where there ar
                 absent_boxes_mean (label not among the true ones), duplicates_mean (IoU > 0.9 with an earlier
                 box of the same label), false_alarm (share of answers that claim anything, over samples
                 without true boxes)
+mcq, numeric, yes_no, text, region_label: accuracy; point: point_f1 (see `answers`)
 sampled only    pass@k, the share of samples with a correct completion among k (rec: acc50; ovd: single-image
-                AP50 of 1), and best@k, the mean of the best IoU (rec) or single-image AP (ovd)
+                AP50 of 1; questions: accuracy), and best@k, the mean of the best IoU (rec) or single-image
+                AP (ovd)
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from typing import Literal
 import numpy as np
 
 from groundrl.errors import UserError
+from groundrl.evaluation.answers import answer_values
 from groundrl.evaluation.bootstrap import Indices, Metric, bootstrap, bootstrap_many, bootstrap_mean
 from groundrl.evaluation.coco import coco_metrics
 from groundrl.evaluation.detection import CocoSet
@@ -113,6 +116,7 @@ def _completion_values(result: SampleResult) -> list[Values]:
             values |= rec_values(answer, sample.truth)
         elif sample.task is Task.ovd:
             values |= _detection(sample, answer)
+        values |= answer_values(rollout, sample, answer)
         rows.append(values)
     return rows
 
@@ -126,6 +130,8 @@ def _best(result: SampleResult, rows: list[Values]) -> Values:
     elif sample.task is Task.ovd:
         solved = any(answer_average_precision(answer, sample, (0.5,)) == 1 for answer in result.answers)
         best = max(row["image_ap"] for row in rows)
+    elif all("accuracy" in row for row in rows):
+        return {f"pass@{count}": float(any(row["accuracy"] == 1 for row in rows))}
     else:
         return {}
     return {f"pass@{count}": float(solved), f"best@{count}": best}

@@ -8,14 +8,13 @@ missed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from groundrl.errors import UserError
 from groundrl.evaluation.coco import CocoMetrics, Scores, coco_metrics, confidences
-from groundrl.geometry.boxes import as_array, pairwise_iou
+from groundrl.geometry.boxes import Float64, as_array, pairwise_iou
 from groundrl.rewards.detection import Scene
 
 SUPPRESSION_IOU = 0.5
@@ -63,16 +62,16 @@ def nms_ap(scenes: Sequence[Scene], *, scores: Scores = Scores.ONES) -> CocoMetr
     return coco_metrics(left, scores=numbers)
 
 
-def aspect_means(subsets: Mapping[str, float]) -> dict[str, float]:
-    """Mean of the sub-sets of each aspect, in the unit of `subsets`. Raises UserError if one is missing."""
-    if missing := [name for names in ASPECTS.values() for name in names if name not in subsets]:
-        raise UserError(
-            f"cannot average OVDEval: no value for {', '.join(missing)}; evaluate all its sub-sets"
-        )
-    return {aspect: sum(subsets[name] for name in names) / len(names) for aspect, names in ASPECTS.items()}
+def aspect_weights(names: Sequence[str]) -> dict[str, Float64]:
+    """The weight of each sub-set [S] in `aspect/<aspect>`, the mean of its sub-sets, and in `overall`, the
+    mean of the five aspects (VLM-R1, OVDEval table: the rule its rows follow).
 
-
-def overall(subsets: Mapping[str, float]) -> float:
-    """Mean of the five aspect means (VLM-R1, OVDEval table: the rule its rows follow)."""
-    means = aspect_means(subsets)
-    return sum(means.values()) / len(means)
+    An aspect of which a sub-set is not among `names` is left out, and then so is `overall`.
+    """
+    rows: dict[str, Float64] = {}
+    for aspect, parts in ASPECTS.items():
+        if all(part in names for part in parts):
+            rows[f"aspect/{aspect}"] = np.array([(name in parts) / len(parts) for name in names])
+    if len(rows) == len(ASPECTS):
+        rows["overall"] = np.mean(list(rows.values()), axis=0)
+    return rows

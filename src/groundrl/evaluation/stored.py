@@ -1,69 +1,91 @@
 """Evaluated answers on disk: what was written, not how it was judged.
 
-A resumed run needs the evaluation from before training for its paired difference; it reads the texts back
-and parses and scores them again with the same code, which gives the same numbers.
+An evaluation that was stopped goes on after its last whole batch; one that is done is judged again from its
+file, by the same code, which gives the same numbers.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from groundrl.errors import CheckpointError
-from groundrl.evaluation.metrics import SampleResult
-from groundrl.evaluation.suite import Evaluation, Judge
 from groundrl.rollout.written import written_rollout
-from groundrl.tracking.lines import write_atomic
-from groundrl.types import CoordinateSpace, ImageFrame, Rollout, RolloutStatus, Sample
+from groundrl.tracking.lines import JsonLines, read_lines, write_atomic
+from groundrl.types import CoordinateSpace, ImageFrame, Rollout, RolloutStatus
 
 
-def store(path: Path, evaluation: Evaluation) -> None:
-    """Write the answers of an evaluation, one JSON object a completion."""
-    lines: list[str] = []
-    for kind in ("greedy", "sampled"):
-        results: list[SampleResult] = getattr(evaluation, kind)
-        for result in results:
-            for rollout in result.rollouts:
-                lines.append(
-                    json.dumps(
-                        {
-                            "kind": kind,
-                            "sample_id": rollout.sample_id,
-                            "index": rollout.index,
-                            "status": rollout.status,
-                            "tokens": rollout.num_student_tokens,
-                            "think_tokens": rollout.think_tokens,
-                            "text": rollout.text,
-                            "frames": [[frame.original, frame.processed] for frame in rollout.frames],
-                            "space": rollout.coordinate_space,
-                        },
-                        ensure_ascii=False,
-                    )
-                )
-    write_atomic(path, ("\n".join(lines) + "\n").encode())
+class Journal:
+    """The answers of one evaluation in a file, one JSON object a completion, in the order of asking.
+
+    What the file holds is taken from the front; at the first answer that is asked for in vain the rest of the
+    file goes, as it belongs to a batch that was not finished.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises CheckpointError for a file with lines that are no answers (a last half line is dropped)."""
+        self.path = path
+        self._stored = read_answers(path) if path.exists() else []
+        self._taken = 0
+        self._lines: JsonLines | None = None
+
+    def take(self, kind: str, count: int) -> list[Rollout] | None:
+        """The next `count` answers; None, from then on, when the file does not hold them all."""
+        piece = self._stored[self._taken : self._taken + count]
+        if self._lines is not None or [one for one, _ in piece] != [kind] * count:
+            return None
+        self._taken += count
+        return [rollout for _, rollout in piece]
+
+    def add(self, kind: str, rollouts: Sequence[Rollout]) -> None:
+        """Append the answers of a batch."""
+        if self._lines is None:
+            kept = [_record(*one) for one in self._stored[: self._taken]]
+            write_atomic(self.path, "".join(json.dumps(one) + "\n" for one in kept).encode())
+            self._lines = JsonLines(self.path)
+        for rollout in rollouts:
+            self._lines.append(_record(kind, rollout))
+
+    def close(self) -> None:
+        if self._lines is not None:
+            self._lines.close()
 
 
-def restore(path: Path, samples: Sequence[Sample], judge: Judge, *, progress: float) -> Evaluation:
-    """Read an evaluation back. Raises CheckpointError when it is not of these samples."""
-    by_kind: dict[str, dict[str, list[Rollout]]] = {"greedy": {}, "sampled": {}}
-    for line in path.read_text("utf-8").strip("\n").split("\n"):
-        entry = json.loads(line)
-        rollout = written_rollout(
-            entry["sample_id"],
-            entry["text"],
-            [ImageFrame(original=(o[0], o[1]), processed=(p[0], p[1])) for o, p in entry["frames"]],
-            space=CoordinateSpace(entry["space"]),
-            status=RolloutStatus(entry["status"]),
-            tokens=int(entry["tokens"]),
-            think_tokens=entry.get("think_tokens"),
-            index=int(entry["index"]),
-        )
-        by_kind[entry["kind"]].setdefault(rollout.sample_id, []).append(rollout)
-    if list(by_kind["greedy"]) != [sample.id for sample in samples]:
-        raise CheckpointError(f"{path} holds answers to other samples than this run evaluates")
-    results: dict[str, list[SampleResult]] = {}
-    for kind, rollouts in by_kind.items():
-        ordered = [one for sample in samples for one in rollouts[sample.id]] if rollouts else []
-        results[kind] = judge.grade(samples, ordered, progress) if ordered else []
-    return judge.measure(results["greedy"], results["sampled"])
+def read_answers(path: Path) -> list[tuple[str, Rollout]]:
+    """(greedy or sampled, rollout) of each line. Raises CheckpointError for lines that are no answers."""
+    found = read_lines(path)
+    if found.unreadable > 1:
+        raise CheckpointError(f"{path}: {found.unreadable} lines cannot be read; delete it to evaluate anew")
+    try:
+        return [(str(entry["kind"]), _rollout(entry)) for entry in found.records]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: holds a line that is no answer ({error!r}); evaluate anew") from None
+
+
+def _record(kind: str, rollout: Rollout) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "sample_id": rollout.sample_id,
+        "index": rollout.index,
+        "status": str(rollout.status),
+        "tokens": rollout.num_student_tokens,
+        "think_tokens": rollout.think_tokens,
+        "text": rollout.text,
+        "frames": [[frame.original, frame.processed] for frame in rollout.frames],
+        "space": str(rollout.coordinate_space),
+    }
+
+
+def _rollout(entry: Mapping[str, Any]) -> Rollout:
+    return written_rollout(
+        entry["sample_id"],
+        entry["text"],
+        [ImageFrame(original=(o[0], o[1]), processed=(p[0], p[1])) for o, p in entry["frames"]],
+        space=CoordinateSpace(entry["space"]),
+        status=RolloutStatus(entry["status"]),
+        tokens=int(entry["tokens"]),
+        think_tokens=entry.get("think_tokens"),
+        index=int(entry["index"]),
+    )

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from groundrl.data.base import SampleSource
-from groundrl.errors import ConfigError
+from groundrl.errors import CheckpointError, ConfigError
 from groundrl.evaluation.bootstrap import Metric, paired_difference
-from groundrl.evaluation.config import EvalConfig
+from groundrl.evaluation.config import EvalConfig, Measure
 from groundrl.evaluation.metrics import SampleResult, dataset_difference, per_sample, summarise
+from groundrl.evaluation.sources import source_difference, source_metrics
+from groundrl.evaluation.stored import Journal, read_answers
 from groundrl.rewards.grader import Grader
 from groundrl.rollout.collect import Collector
 from groundrl.rollout.engines.base import Sampling
 from groundrl.rollout.episode import Context
 from groundrl.tracking.base import Interval
 from groundrl.types import Rollout, Sample
+
+KEPT_BYTES = 256 * 2**20
+"""Image patches that a suite keeps between evaluations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +40,17 @@ class Evaluation:
 class Judge:
     """From answers to metrics, without a model: parses, scores and measures."""
 
-    def __init__(self, config: EvalConfig, grader: Grader) -> None:
+    def __init__(self, config: EvalConfig, grader: Grader, measure: Measure = Measure.plain) -> None:
         self.config = config
         self.grader = grader
+        self.extra = measure
 
     def measure(self, greedy: list[SampleResult], sampled: list[SampleResult]) -> Evaluation:
         """The metrics of judged answers."""
         seed, resamples = self.config.seed, self.config.resamples
         metrics = summarise(greedy, prefix="greedy", seed=seed, resamples=resamples)
+        more = source_metrics(greedy, self.extra, seed=seed, resamples=resamples)
+        metrics |= {f"greedy/{name}": metric for name, metric in more.items()}
         if sampled:
             metrics |= summarise(sampled, prefix="sampled", seed=seed, resamples=resamples)
         return Evaluation(metrics=metrics, greedy=greedy, sampled=sampled)
@@ -49,15 +58,49 @@ class Judge:
     def grade(
         self, samples: Sequence[Sample], rollouts: Sequence[Rollout], progress: float
     ) -> list[SampleResult]:
-        """Parse and score the rollouts of `samples`, equally many for each and side by side."""
+        """Parse and score the rollouts of `samples`, equally many for each and side by side.
+
+        A sample of a task that the rubric has no weighted term for is parsed and not scored.
+        """
         k = len(rollouts) // len(samples)
         pairs = [(rollout, samples[number // k]) for number, rollout in enumerate(rollouts)]
-        graded = self.grader.grade(pairs, progress=progress)
+        rubric = self.grader.rubric
+        scored = iter(
+            self.grader.grade([one for one in pairs if rubric.scores(one[1].task)], progress=progress)
+        )
+        graded = [
+            next(scored) if rubric.scores(sample.task) else rubric.read(rollout, sample)
+            for rollout, sample in pairs
+        ]
         return [SampleResult.of(graded[start : start + k]) for start in range(0, len(graded), k)]
+
+    def difference(self, before: Evaluation, after: Evaluation) -> dict[str, Metric]:
+        """after - before for every metric, paired by sample, with its interval."""
+        out: dict[str, Metric] = {}
+        seed, resamples = self.config.seed, self.config.resamples
+        for prefix in ("greedy", "sampled"):
+            old: list[SampleResult] = getattr(before, prefix)
+            new: list[SampleResult] = getattr(after, prefix)
+            if not old or not new:
+                continue
+            old_vectors, new_vectors = per_sample(old), per_sample(new)
+            for name, values in new_vectors.items():
+                full = f"{prefix}/{name}"
+                if full in after.metrics and name in old_vectors and name != "tokens_max":
+                    out[full] = paired_difference(old_vectors[name], values, seed=seed, resamples=resamples)
+            paired = dataset_difference(old, new, seed=seed, resamples=resamples)
+            if prefix == "greedy":
+                paired |= source_difference(old, new, self.extra, seed=seed, resamples=resamples)
+            out |= {f"{prefix}/{name}": metric for name, metric in paired.items()}
+        return dict(sorted(out.items()))
 
 
 class Suite:
-    """Evaluates whatever policy the collector draws from."""
+    """Evaluates whatever policy the collector draws from.
+
+    The first samples are kept with their prepared images, up to `KEPT_BYTES`; later ones are prepared again
+    by every evaluation. The results of the first `shown` samples hold their images, others do not.
+    """
 
     def __init__(
         self,
@@ -66,30 +109,41 @@ class Suite:
         collector: Collector,
         judge: Judge,
         sampling: Sampling,
+        *,
+        shown: int = 0,
     ) -> None:
         self.config = config
+        self.shown = shown
         self.source = source
         self.collector = collector
         self.judge = judge
         self.sampling = sampling
-        self._samples: list[Sample] = []
-        self._contexts: list[Context] = []
+        self._kept: list[tuple[Sample, Context]] = []
+        self._bytes = 0
 
-    def samples(self, count: int) -> list[Sample]:
-        """The first `count` held-out samples (fewer if there are no more), prepared once."""
-        if self.source.size is not None:
-            count = min(count, self.source.size)
-        fresh = [self.source.sample(index) for index in range(len(self._samples), count)]
-        self._contexts += self.collector.contexts(fresh)
-        self._samples += fresh
-        return self._samples[:count]
+    def count(self, wanted: int | None) -> int:
+        """How many of `wanted` samples there are (None: all)."""
+        size = self.source.size
+        if wanted is None:
+            if size is None:
+                raise ConfigError("samples", "the data set has no end", todo="say how many to evaluate")
+            return size
+        return wanted if size is None else min(wanted, size)
 
-    def evaluate(self, count: int, *, progress: float) -> Evaluation:
-        """Greedy and sampled metrics of the first `count` samples; `progress` goes to the rubric."""
-        samples = self.samples(count)
-        greedy = self._answers(samples, 1, replace(self.sampling, temperature=0.0), progress)
-        k = self.config.sampled_k
-        sampled = self._answers(samples, k, self.sampling, progress) if k else []
+    def samples(self, wanted: int | None) -> list[Sample]:
+        """The first `wanted` samples (fewer if there are no more), to judge stored answers by."""
+        kept = [sample for sample, _ in self._kept]
+        rest = (self.source.sample(index) for index in range(len(kept), self.count(wanted)))
+        return [*kept, *(replace(sample, images=()) for sample in rest)][: self.count(wanted)]
+
+    def evaluate(self, wanted: int | None, *, progress: float, journal: Journal | None = None) -> Evaluation:
+        """Greedy and sampled metrics of the first `wanted` samples (None: all).
+
+        progress: goes to the rubric. journal: answers that it holds are taken from it, others are added.
+        """
+        count, k = self.count(wanted), self.config.sampled_k
+        greedy = self._answers("greedy", count, 1, replace(self.sampling, temperature=0.0), progress, journal)
+        sampled = self._answers("sampled", count, k, self.sampling, progress, journal) if k else []
         return self.judge.measure(greedy, sampled)
 
     def best_value(self, evaluation: Evaluation) -> float:
@@ -106,40 +160,70 @@ class Suite:
         return metrics[self.config.metric].value
 
     def _answers(
-        self, samples: Sequence[Sample], k: int, sampling: Sampling, progress: float
+        self, kind: str, count: int, k: int, sampling: Sampling, progress: float, journal: Journal | None
     ) -> list[SampleResult]:
         out: list[SampleResult] = []
-        for start in range(0, len(samples), self.config.batch):
-            piece = samples[start : start + self.config.batch]
-            rollouts = self.collector.collect(
-                piece,
-                k,
-                sampling,
-                seed=(self.config.seed,),
-                first=start,
-                contexts=self._contexts[start : start + len(piece)],
-            )
-            out += self.judge.grade(piece, rollouts, progress)
+        for start in range(0, count, self.config.batch):
+            piece = range(start, min(start + self.config.batch, count))
+            known = journal.take(kind, len(piece) * k) if journal is not None else None
+            samples, contexts = self._prepared(piece, contexts=known is None)
+            if known is None:
+                known = self.collector.collect(
+                    samples, k, sampling, seed=(self.config.seed,), first=start, contexts=contexts
+                )
+                if journal is not None:
+                    journal.add(kind, known)
+            _check_same(samples, known, k)
+            slim = [
+                sample if index < self.shown else replace(sample, images=())
+                for index, sample in zip(piece, samples, strict=True)
+            ]
+            out += self.judge.grade(slim, [_without_images(rollout) for rollout in known], progress)
         return out
 
-    def difference(self, before: Evaluation, after: Evaluation) -> dict[str, Metric]:
-        """after - before for every metric, paired by sample, with its interval."""
-        out: dict[str, Metric] = {}
-        for prefix in ("greedy", "sampled"):
-            old: list[SampleResult] = getattr(before, prefix)
-            new: list[SampleResult] = getattr(after, prefix)
-            if not old or not new:
-                continue
-            old_vectors, new_vectors = per_sample(old), per_sample(new)
-            for name, values in new_vectors.items():
-                full = f"{prefix}/{name}"
-                if full in after.metrics and name in old_vectors and name != "tokens_max":
-                    out[full] = paired_difference(
-                        old_vectors[name], values, seed=self.config.seed, resamples=self.config.resamples
-                    )
-            paired = dataset_difference(old, new, seed=self.config.seed, resamples=self.config.resamples)
-            out |= {f"{prefix}/{name}": metric for name, metric in paired.items()}
-        return dict(sorted(out.items()))
+    def _prepared(self, piece: range, *, contexts: bool) -> tuple[list[Sample], list[Context]]:
+        """The samples of a piece and, if asked for, their contexts; what fits is kept for the next time."""
+        kept = self._kept[piece.start : piece.stop]
+        samples = [self.source.sample(index) for index in range(piece.start + len(kept), piece.stop)]
+        fresh = self.collector.contexts(samples) if contexts else []
+        for index, (sample, context) in enumerate(zip(samples, fresh, strict=False)):
+            size = sum(image.patches.nbytes for image in context.images)
+            if len(self._kept) != piece.start + len(kept) + index or self._bytes + size > KEPT_BYTES:
+                break
+            self._kept.append((sample, context))
+            self._bytes += size
+        return [*(one for one, _ in kept), *samples], [*(one for _, one in kept), *fresh]
+
+
+def judged(path: Path, samples: Sequence[Sample], judge: Judge, *, progress: float) -> Evaluation:
+    """A stored evaluation of `samples`, judged again. Raises CheckpointError when it is of others, or was
+    not finished."""
+    stored = read_answers(path)
+    results: dict[str, list[SampleResult]] = {"greedy": [], "sampled": []}
+    for kind, graded in results.items():
+        rollouts = [rollout for own, rollout in stored if own == kind]
+        if kind == "greedy" and len(rollouts) < len(samples):
+            raise CheckpointError(
+                f"{path} holds {len(rollouts)} greedy answers to {len(samples)} samples: the evaluation was "
+                "not finished; go on with it by resume=RUN_DIR"
+            )
+        k, rest = divmod(len(rollouts), len(samples))
+        if rest or (kind == "greedy" and k != 1):
+            raise CheckpointError(f"{path} holds answers to other samples than are evaluated")
+        _check_same(samples, rollouts, k)
+        if rollouts:
+            graded += judge.grade(samples, rollouts, progress)
+    return judge.measure(results["greedy"], results["sampled"])
+
+
+def _check_same(samples: Sequence[Sample], rollouts: Sequence[Rollout], k: int) -> None:
+    if [rollout.sample_id for rollout in rollouts] != [sample.id for sample in samples for _ in range(k)]:
+        raise CheckpointError("stored answers are to other samples than are evaluated; evaluate anew")
+
+
+def _without_images(rollout: Rollout) -> Rollout:
+    """The rollout without image patches, which are megabytes a picture and are not looked at again."""
+    return replace(rollout, segments=[replace(segment, images=()) for segment in rollout.segments])
 
 
 def as_json(metrics: Mapping[str, Metric]) -> dict[str, Interval]:

@@ -50,6 +50,12 @@ def from_original(xyxy: XYXY, space: CoordinateSpace, frame: ImageFrame) -> XYXY
     return _scale(xyxy, frame.original, _unit(space, frame))
 
 
+def unit_of(space: CoordinateSpace, frame: ImageFrame) -> tuple[float, float]:
+    """How many original pixels, across and down, one unit of `space` is."""
+    (width, height), (across, down) = frame.original, _unit(space, frame)
+    return width / across, height / down
+
+
 def clip(xyxy: XYXY, size: Size) -> XYXY:
     """The box cut to an image of `size`; a box that lies outside comes back with zero width or height."""
     width, height = size

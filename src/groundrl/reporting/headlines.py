@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _RANK = (
+    "overall",
+    "mean_ap",
     "iou",
     "acc50",
     "ap",
@@ -13,6 +15,7 @@ _RANK = (
     "gr50",
     "image_ap",
     "accuracy",
+    "point_f1",
     "pass@",
     "best@",
     "format",

@@ -46,7 +46,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEvals:
-    """The evaluations of `result.json`, each metric name to value and interval; empty where not stored."""
+    """The evaluations of `result.json`, each metric name to value and interval; empty where not stored.
+
+    Metrics of a benchmark are NAME/metric.
+    """
 
     before: Mapping[str, Any]
     after: Mapping[str, Any]
@@ -58,12 +61,12 @@ def stored_evals(result: Mapping[str, Any]) -> StoredEvals:
     """What `result.json` says; whatever has the wrong shape is empty."""
     evals = _metrics(result.get("eval"))
     references = {text(name): _metrics(values) for name, values in _metrics(evals.get("references")).items()}
-    return StoredEvals(
-        before=_metrics(evals.get("before")),
-        after=_metrics(evals.get("after")),
-        difference=_metrics(evals.get("difference")),
-        references=references,
-    )
+    flat = {key: _metrics(evals.get(key)) for key in ("before", "after", "difference")}
+    for name, entry in _metrics(evals.get("benchmarks")).items():
+        for key, metrics in flat.items():
+            for metric, value in _metrics(_metrics(entry).get(key)).items():
+                metrics[f"{name}/{metric.removeprefix('greedy/')}"] = value
+    return StoredEvals(references=references, **flat)
 
 
 def build_outcome(

@@ -115,6 +115,21 @@ class Rubric:
                 problem = f"no term with a weight covers task {task.value!r}"
                 raise ConfigError("terms", problem, todo=f"add one, or change the dataset; {covered}")
 
+    def scores(self, task: Task) -> bool:
+        """Whether this rubric is about `task`: the one it was written for, or one that a weighted term covers
+        which does not cover all tasks (a format reward alone says nothing about an answer)."""
+        return task is self.task or any(
+            self.weights[name] and self._terms[name].tasks < frozenset(Task) for name in self.covering(task)
+        )
+
+    def read(self, rollout: Rollout, sample: Sample) -> Graded:
+        """The rollout parsed and not scored: for evaluating on tasks that this rubric is not about."""
+        answer = self.parse(rollout, sample)
+        empty = RewardBreakdown(
+            task=sample.task, terms={}, weights={}, total=None, parse_status=answer.status
+        )
+        return Graded(sample=sample, rollout=rollout, answer=answer, breakdown=empty)
+
     def parse(self, rollout: Rollout, sample: Sample) -> Answer:
         """What the rollout said, under this rubric's parsing options."""
         return parse_rollout(rollout, sample, self._parsing)

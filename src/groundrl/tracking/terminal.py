@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import IO, Any, TextIO
 
+from groundrl.config.notices import Notices
+
 
 class SafeStream:
     """A text stream that never raises on what is written.
@@ -50,7 +52,7 @@ class SafeStream:
 class LogToDisplay(logging.Handler):
     """Sends log records of the root logger to a display instead of around its live bar.
 
-    While installed, the root's handlers that write to stdout or stderr rest.
+    While installed, the root's handlers that write to stdout or stderr, and `Notices`, rest.
     """
 
     def __init__(self, show: Callable[[str, int], None]) -> None:
@@ -77,5 +79,7 @@ class LogToDisplay(logging.Handler):
 
 
 def _writes_to_terminal(handler: logging.Handler) -> bool:
+    if isinstance(handler, Notices):
+        return True
     streams: list[IO[str] | None] = [sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__]
     return isinstance(handler, logging.StreamHandler) and handler.stream in streams

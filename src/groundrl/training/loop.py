@@ -10,9 +10,9 @@ import time
 
 import torch
 
-from groundrl.evaluation.suite import Evaluation, as_json
 from groundrl.learner.checkpoint import save_model, write_folder
 from groundrl.learner.learner import Learner
+from groundrl.training.measure import Measured, measure
 from groundrl.training.method import Gathered, Method
 from groundrl.training.metrics import step_record
 from groundrl.training.parts import Parts
@@ -56,21 +56,28 @@ def train(parts: Parts, method: Method, learner: Learner) -> None:
             raise Interrupted
 
 
-def evaluate(parts: Parts, samples: int, note: str = "") -> Evaluation:
-    """Evaluate the present policy, log and show it, and keep it if it is the best so far."""
+def evaluate(parts: Parts, samples: int, note: str = "", *, when: str | None = None) -> Measured:
+    """Evaluate the present policy, log and show it, and keep it if it is the best so far.
+
+    when: before or after training, whose answers are stored
+    """
     state = parts.state
     total = parts.config.algorithm.training_steps()
-    result = parts.suite.evaluate(samples, progress=state.step / total if total else 0.0)
-    parts.tracker.log(state.step, "eval", as_json(result.metrics))
-    note = note or f"{len(result.greedy)} samples"
-    parts.display.evaluation(state.step, shown(as_json(result.metrics)), note)
+    measured = measure(parts, samples, progress=state.step / total if total else 0.0, when=when)
+    metrics = measured.metrics()
+    parts.tracker.log(state.step, "eval", metrics)
+    result = measured.heldout
+    note = note or (f"{len(result.greedy)} samples" if result is not None else "")
+    parts.display.evaluation(state.step, shown(metrics), note)
+    if result is None:
+        return measured
     show_evaluation(parts.gallery, state.step, result)
     value = parts.suite.best_value(result)
     if value > state.best.value:
         state.best = Best(step=state.step, value=value)
         if parts.learner is not None:
             write_folder(parts.folder.path / "best", lambda folder: save_model(parts.policy, folder))
-    return result
+    return measured
 
 
 def save(parts: Parts, method: Method, learner: Learner) -> None:

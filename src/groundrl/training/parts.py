@@ -17,6 +17,7 @@ from groundrl.tracking.gallery import Gallery
 from groundrl.tracking.lines import JsonLines
 from groundrl.training.clock import StageClock
 from groundrl.training.interrupt import Interrupt
+from groundrl.training.measure import BenchmarkSuite
 from groundrl.training.method import Method
 from groundrl.training.run_folder import RunFolder
 from groundrl.training.state import RunState
@@ -24,13 +25,16 @@ from groundrl.training.state import RunState
 
 @dataclass(slots=True, kw_only=True)
 class Parts:
-    """Everything the loop uses. `method` and `learner` are None when nothing is trained."""
+    """Everything the loop uses. `method` and `learner` are None when nothing is trained; `skipped` says why
+    benchmarks are left out, by name."""
 
     config: RunConfig
     folder: RunFolder
     policy: Policy
     collector: Collector
     suite: Suite
+    benchmarks: list[BenchmarkSuite]
+    skipped: dict[str, str]
     method: Method | None
     learner: Learner | None
     checkpoints: Checkpoints

@@ -9,19 +9,22 @@ settings, changed by the words. Nothing in the folder is changed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from groundrl.config.compose import compose_run
 from groundrl.config.entry import guard
 from groundrl.config.words import parted
-from groundrl.data.base import Split
+from groundrl.data.base import SampleSource, Split
 from groundrl.errors import ConfigError, RunFolderError
-from groundrl.evaluation.stored import restore
-from groundrl.evaluation.suite import Judge
+from groundrl.evaluation.benchmarks import load_benchmarks
+from groundrl.evaluation.config import Measure
+from groundrl.evaluation.suite import Judge, judged
 from groundrl.rewards.grader import Grader
+from groundrl.run_config import RunConfig
+from groundrl.training.measure import AFTER, BEFORE, answers_file
 from groundrl.training.resume import saved_run
-from groundrl.training.run import AFTER, BEFORE
 
 ALLOWED = ("reward", "eval.resamples", "eval.seed")
 
@@ -42,25 +45,36 @@ def rescore(folder: Path, words: Sequence[str]) -> list[str]:
             problem = f"is for task {changed.task.name}, but the run answered {config.task.name}"
             raise ConfigError("reward", problem, todo="choose a reward of the same task")
         config.reward, config.eval = changed.reward, changed.eval
-    source = config.dataset.build(Split.HELDOUT)
-    judge = Judge(config.eval, Grader(config.reward.build(), config.reward.grading))
+    grader = Grader(config.reward.build(), config.reward.grading)
     lines: list[str] = []
     try:
-        for name, progress in ((BEFORE, 0.0), (AFTER, 1.0)):
-            file = folder / name
-            if not file.is_file():
-                continue
-            count = config.eval.samples
-            if source.size is not None:
-                count = min(count, source.size)
-            samples = [source.sample(index) for index in range(count)]
-            lines.append(f"{name}: {count} samples")
-            for metric, value in restore(file, samples, judge, progress=progress).metrics.items():
-                lines.append(f"  {metric:<40} {value.value:9.4f} [{value.low:.4f}, {value.high:.4f}]")
+        for name, source, count, measure in _evaluated(config):
+            judge = Judge(config.eval, grader, measure)
+            for when, progress in ((BEFORE, 0.0), (AFTER, 1.0)):
+                file = answers_file(folder, when, name)
+                if file.is_file():
+                    lines += _judged(file, source, count, judge, progress)
     finally:
-        judge.grader.close()
+        grader.close()
     if not lines:
-        raise RunFolderError(f"{folder} holds no evaluated answers ({BEFORE}, {AFTER})")
+        raise RunFolderError(f"{folder} holds no evaluated answers (eval/{BEFORE}.jsonl, eval/NAME/...)")
+    return lines
+
+
+def _evaluated(config: RunConfig) -> Iterator[tuple[str | None, SampleSource, int | None, Measure]]:
+    """The held-out split and the benchmarks: name, samples, how many, what is measured."""
+    yield None, config.dataset.build(Split.HELDOUT), config.eval.samples, Measure.plain
+    chosen, _ = load_benchmarks(config.eval, config.task.name, config.prompt)
+    for own in chosen:
+        yield own.name, own.source, own.config.samples, own.config.measure
+
+
+def _judged(file: Path, source: SampleSource, count: int | None, judge: Judge, progress: float) -> list[str]:
+    sizes = [size for size in (count, source.size) if size is not None]
+    samples = [replace(source.sample(index), images=()) for index in range(min(sizes))]
+    lines = [f"{file}: {len(samples)} samples"]
+    for metric, value in judged(file, samples, judge, progress=progress).metrics.items():
+        lines.append(f"  {metric:<40} {value.value:9.4f} [{value.low:.4f}, {value.high:.4f}]")
     return lines
 
 

@@ -11,23 +11,20 @@ from typing import Any
 from groundrl.config.entry import set_threads
 from groundrl.config.invocation import Invocation
 from groundrl.errors import RunFolderError
-from groundrl.evaluation.stored import restore, store
-from groundrl.evaluation.suite import Evaluation, as_json
 from groundrl.learner.checkpoint import load
 from groundrl.run_config import DebugMode, RunConfig
 from groundrl.tracking.lines import write_json
 from groundrl.training.loop import Interrupted, evaluate, save, train
+from groundrl.training.measure import AFTER, BEFORE, Measured, results, stored
 from groundrl.training.parts import Parts
 from groundrl.training.ready import check_ready
 from groundrl.training.resume import saved_run
 from groundrl.training.run_folder import RESULT, RunFolder, check_run_folder, create, reopen
-from groundrl.training.show import shown
+from groundrl.training.show import headlines
 from groundrl.training.state import RunState
 from groundrl.training.wiring import evaluate_references, wire
 
 STORAGE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
-BEFORE = "eval/before.jsonl"
-AFTER = "eval/after.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,30 +71,27 @@ def _run_in(folder: RunFolder, config: RunConfig, invocation: Invocation, *, res
 def _execute(parts: Parts) -> Outcome:
     parts.display.header(parts.facts)
     before = _before(parts)
-    evals: dict[str, Any] = {"before": as_json(before.metrics)}
     try:
         if parts.method is not None and parts.learner is not None:
             train(parts, parts.method, parts.learner)
     except Interrupted:
-        _finish(parts, "interrupted", evals)
+        _finish(parts, "interrupted", results(parts, before, None))
         command = f"python train.py resume={parts.folder.path}"
         parts.display.message(f"interrupted and saved; go on with: {command}")
         return Outcome(code=parts.interrupt.exit_code, folder=parts.folder.path)
+    after: Measured | None = None
     if parts.learner is not None:
-        after = evaluate(parts, parts.config.eval.samples, "after training")
-        store(parts.folder.path / AFTER, after)
-        evals["after"] = as_json(after.metrics)
-        evals["difference"] = as_json(parts.suite.difference(before, after))
+        after = evaluate(parts, parts.config.eval.samples, "after training", when=AFTER)
+    evals = results(parts, before, after)
+    if after is not None:
         evals["references"] = evaluate_references(parts)
     result = _finish(parts, "finished", evals)
-    parts.display.finish(result | {"eval": _headlines(evals)}, parts.folder.path, _next_command(parts))
+    parts.display.finish(result | {"eval": headlines(evals)}, parts.folder.path, _next_command(parts))
     return Outcome(code=0, folder=parts.folder.path)
 
 
-def _before(parts: Parts) -> Evaluation:
+def _before(parts: Parts) -> Measured:
     """The evaluation before training: made now, or read back when the run is resumed behind it."""
-    file = parts.folder.path / BEFORE
-    samples = parts.config.eval.samples
     newest = parts.checkpoints.complete()
     if newest and parts.learner is not None and parts.method is not None:
         checkpoint = parts.checkpoints.newest_good(parts.display.message)
@@ -105,9 +99,9 @@ def _before(parts: Parts) -> Evaluation:
         parts.state = RunState.from_json(saved["run"])
         parts.method.load(saved["method"])
         parts.display.message(f"resumed from {checkpoint.name}")
-        return restore(file, parts.suite.samples(samples), parts.suite.judge, progress=0.0)
-    before = evaluate(parts, samples, "before training" if parts.learner else "")
-    store(file, before)
+        return stored(parts, BEFORE, progress=0.0)
+    note = "before training" if parts.learner else ""
+    before = evaluate(parts, parts.config.eval.samples, note, when=BEFORE)
     if parts.learner is not None and parts.method is not None:
         save(parts, parts.method, parts.learner)
     return before
@@ -129,13 +123,6 @@ def _finish(parts: Parts, status: str, evals: dict[str, Any]) -> dict[str, Any]:
     write_json(parts.folder.path / RESULT, result)
     parts.tracker.finish(status)
     return result
-
-
-def _headlines(evals: dict[str, Any]) -> dict[str, Any]:
-    """The evaluations cut down to what fits on a terminal; `result.json` has everything."""
-    out = {key: shown(values) for key, values in evals.items() if key != "references"}
-    out["references"] = {name: shown(values) for name, values in evals.get("references", {}).items()}
-    return out
 
 
 def _next_command(parts: Parts) -> str:

@@ -17,6 +17,8 @@ HEADLINES = (
     "greedy/ap50",
     "greedy/gp50",
     "greedy/gr50",
+    "greedy/accuracy",
+    "greedy/point_f1",
     "greedy/false_alarm",
     "greedy/boxes_mean",
     "greedy/format",
@@ -28,9 +30,29 @@ HEADLINES = (
 MOST_ROLLOUTS = 4
 
 
+BENCHMARK_HEADLINES = ("overall", "mean_ap", "ap", "ap50", "gp50", "gr50", "acc50", "accuracy", "point_f1")
+
+
 def shown(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The metrics that fit on a terminal, in a fixed order."""
-    return {name: metrics[name] for name in HEADLINES if name in metrics}
+    """The metrics that fit on a terminal, in a fixed order, those of benchmarks (NAME/metric) behind."""
+    out = {name: metrics[name] for name in HEADLINES if name in metrics}
+    for name, value in metrics.items():
+        prefix, _, metric = name.partition("/")
+        if prefix not in ("greedy", "sampled") and metric in BENCHMARK_HEADLINES:
+            out[name] = value
+    return out
+
+
+def headlines(evals: Mapping[str, Any]) -> dict[str, Any]:
+    """The evaluations of `result.json` cut down to what fits on a terminal."""
+    out: dict[str, Any] = {}
+    for key in ("before", "after", "difference"):
+        flat = dict(evals.get(key, {}))
+        for name, entry in evals.get("benchmarks", {}).items():
+            flat |= {f"{name}/{m.removeprefix('greedy/')}": v for m, v in entry.get(key, {}).items()}
+        out[key] = shown(flat)
+    out["references"] = {name: shown(values) for name, values in evals.get("references", {}).items()}
+    return out
 
 
 def show_evaluation(gallery: Gallery, step: int, evaluation: Evaluation) -> None:

@@ -6,14 +6,19 @@ refuses; both otherwise look like a model that does not learn (VLM-R1 #44, verl 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from groundrl.errors import UserError
-from groundrl.geometry.frames import from_original
+from groundrl.geometry.frames import from_original, unit_of
 from groundrl.prompting.answer import write_answer
+from groundrl.prompting.lint import check_prompts
 from groundrl.rewards.rubric import Rubric
+from groundrl.rollout.collect import Collector
 from groundrl.rollout.written import written_rollout
-from groundrl.types import CoordinateSpace, ImageFrame, Missing, Sample
+from groundrl.types import CoordinateSpace, ImageFrame, LabeledBox, Missing, Sample, Task
+
+logger = logging.getLogger(__name__)
 
 
 def truth_text(sample: Sample, frames: Sequence[ImageFrame], space: CoordinateSpace) -> str:
@@ -22,6 +27,53 @@ def truth_text(sample: Sample, frames: Sequence[ImageFrame], space: CoordinateSp
         box._replace(xyxy=from_original(box.xyxy, space, frames[box.image])) for box in sample.truth.boxes
     ]
     return write_answer(sample.task, boxes, sample.truth.answer, "")
+
+
+def check_samples(
+    samples: Sequence[Sample], collector: Collector, rubric: Rubric, space: CoordinateSpace
+) -> None:
+    """What is looked at in the first samples of a data set before a run starts. Raises UserError.
+
+    The prompt is linted (findings are logged), the truth must come back through the parser, and, where the
+    rubric is about the task, must be paid.
+    """
+    for finding in check_prompts(collector.prompt, samples):
+        logger.warning("prompt: %s", finding)
+    frames = [tuple(image.frame for image in context.images) for context in collector.contexts(samples)]
+    check_truth_comes_back(samples, frames, space, rubric)
+    if all(rubric.scores(sample.task) for sample in samples):
+        check_truth_is_paid(samples, frames, space, rubric)
+
+
+def check_truth_comes_back(
+    samples: Sequence[Sample],
+    frames: Sequence[tuple[ImageFrame, ...]],
+    space: CoordinateSpace,
+    rubric: Rubric,
+) -> None:
+    """Raise UserError when a true box, written in the model's space and parsed, is more than one unit of that
+    space from where it was. Boxes of less than two units may round to nothing and are left out."""
+    for sample, own in zip(samples, frames, strict=True):
+        text = truth_text(sample, own, space)
+        answer = rubric.parse(written_rollout(sample.id, text, own, space=space), sample)
+        said = {Task.rec: sample.truth.boxes[:1], Task.ovd: sample.truth.boxes}
+        for box in said.get(sample.task, ()):
+            unit = unit_of(space, own[box.image])
+            sides = (box.xyxy[2] - box.xyxy[0]) / unit[0], (box.xyxy[3] - box.xyxy[1]) / unit[1]
+            if min(sides) < 2 or any(_near(box, other, unit) for other in answer.boxes):
+                continue
+            raise UserError(
+                f"sample {sample.id}: the true box {[round(v, 1) for v in box.xyxy]} ({box.label!r}) is lost "
+                f"when the truth is written as {text!r} and parsed again (space {space}, image "
+                f"{own[box.image].original} resized to {own[box.image].processed}): check the data's boxes "
+                "and the coordinate space of the model family"
+            )
+
+
+def _near(box: LabeledBox, other: LabeledBox, unit: tuple[float, float]) -> bool:
+    gaps = (abs(one - two) for one, two in zip(box.xyxy, other.xyxy, strict=True))
+    same = box.image == other.image
+    return same and all(gap <= unit[axis % 2] + 1e-6 for axis, gap in enumerate(gaps))
 
 
 def check_truth_is_paid(

@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from groundrl.config.invocation import Invocation
-from groundrl.data.base import Split
+from groundrl.data.base import SampleSource, Split
 from groundrl.data.sampler import Sampler
 from groundrl.errors import ConfigError
+from groundrl.evaluation.benchmarks import Benchmark, load_benchmarks, shared_images
 from groundrl.evaluation.suite import Judge, Suite, as_json
 from groundrl.learner.algorithms import GRPOConfig, SFTConfig
 from groundrl.learner.checkpoint import Checkpoints
@@ -28,7 +29,6 @@ from groundrl.learner.objective import GRPOObjective, SFTObjective
 from groundrl.losses.config import ClipConfig, Normalisation
 from groundrl.models.load import Policy, load_policy
 from groundrl.models.lora import adapters_off, has_adapters
-from groundrl.prompting.lint import check_prompts
 from groundrl.rewards.grader import Grader
 from groundrl.rollout.collect import Collector
 from groundrl.run_config import RunConfig
@@ -38,12 +38,13 @@ from groundrl.training import provenance
 from groundrl.training.clock import StageClock
 from groundrl.training.grpo import GRPO
 from groundrl.training.interrupt import Interrupt
+from groundrl.training.measure import BenchmarkSuite
 from groundrl.training.method import Method
 from groundrl.training.parts import Parts
 from groundrl.training.run_folder import RunFolder
 from groundrl.training.sft import SFT
 from groundrl.training.state import RunState
-from groundrl.training.truth import check_truth_is_paid
+from groundrl.training.truth import check_samples
 
 logger = logging.getLogger(__name__)
 
@@ -67,10 +68,7 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
     engine = config.rollout.engine.build(policy.model, policy.processor)
     collector = Collector(engine, policy.processor, prompt, config.rollout.build_kind())
     checked = [source.sample(index) for index in range(min(CHECKED, source.size or CHECKED))]
-    for finding in check_prompts(prompt, checked):
-        logger.warning("prompt: %s", finding)
-    frames = [tuple(image.frame for image in context.images) for context in collector.contexts(checked)]
-    check_truth_is_paid(checked, frames, policy.family.coordinate_space, rubric)
+    check_samples(checked, collector, rubric, policy.family.coordinate_space)
 
     grader = Grader(rubric, config.reward.grading)
     judge = Judge(config.eval, grader)
@@ -78,7 +76,13 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
     checkpoints.clear_unfinished()
     after = _resume_state(checkpoints, config.algorithm.training_steps()) if resumed else None
     learner = _learner(config, policy)
+    chosen, skipped = load_benchmarks(config.eval, config.task.name, config.prompt)
+    benchmarks = [_benchmark(config, own, collector, grader, source, policy) for own in chosen]
+    _report_shared("the held-out split", shared_images(source, heldout))
     facts = _facts(config, invocation, folder, policy, source.fingerprint(), heldout.fingerprint())
+    if benchmarks:
+        names = ", ".join(own.name for own in chosen)
+        facts["benchmarks"] = names + (f" (skipped: {', '.join(skipped)})" if skipped else "")
     tracker = config.tracker.build(
         run_dir=folder.path,
         run_name=folder.path.name,
@@ -96,7 +100,16 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
                 folder=folder,
                 policy=policy,
                 collector=collector,
-                suite=Suite(config.eval, heldout, collector, judge, config.rollout.sampling()),
+                suite=Suite(
+                    config.eval,
+                    heldout,
+                    collector,
+                    judge,
+                    config.rollout.sampling(),
+                    shown=config.tracker.gallery_samples,
+                ),
+                benchmarks=benchmarks,
+                skipped=skipped,
                 method=_method(config, Sampler(source, config.seed), collector, grader),
                 learner=learner,
                 checkpoints=checkpoints,
@@ -114,6 +127,40 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
             engine.close()
             rollouts.close()
             gallery.close()
+
+
+def _benchmark(
+    config: RunConfig,
+    benchmark: Benchmark,
+    collector: Collector,
+    grader: Grader,
+    train: SampleSource,
+    policy: Policy,
+) -> BenchmarkSuite:
+    """What evaluates a benchmark, after the checks that a data set gets: prompt, truth, images trained on."""
+    asking = Collector(collector.engine, collector.processor, benchmark.prompt.build(), collector.kind)
+    source = benchmark.source
+    samples = [source.sample(index) for index in range(min(CHECKED, source.size or CHECKED))]
+    check_samples(samples, asking, grader.rubric, policy.family.coordinate_space)
+    judge = Judge(config.eval, grader, benchmark.config.measure)
+    sampling = replace(config.rollout.sampling(), max_new_tokens=benchmark.config.max_new_tokens)
+    shared = shared_images(train, source) if config.algorithm.training_steps() else None
+    _report_shared(f"benchmark {benchmark.name}", shared)
+    facts: dict[str, Any] = {
+        "fingerprint": source.fingerprint(),
+        "prompt": f"{'own' if benchmark.own_prompt else 'run'}, {benchmark.prompt.provenance} wording",
+        "shared_images": "unknown" if shared is None else {"shared": shared[0], "of": shared[1]},
+    }
+    greedy_only = replace(config.eval, sampled_k=0)
+    return BenchmarkSuite(
+        benchmark=benchmark, suite=Suite(greedy_only, source, asking, judge, sampling), facts=facts
+    )
+
+
+def _report_shared(name: str, shared: tuple[int, int, list[str]] | None) -> None:
+    if shared is not None and shared[0]:
+        text = "%d of the %d images of %s are in the training data too (%s): its numbers are no measure of it"
+        logger.warning(text, shared[0], shared[1], name, ", ".join(shared[2]))
 
 
 def _resume_state(checkpoints: Checkpoints, total: int) -> dict[str, Any]:

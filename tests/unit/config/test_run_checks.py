@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from PIL import Image
 
 from groundrl.config.compose import compose_run
 from groundrl.config.invocation import Invocation
@@ -51,7 +54,28 @@ NO_TRAINING = {
 )  # fmt: skip
 def test_settings_without_effect(words: str, expected: set[str]) -> None:
     found = {key for key, _ in ignored(compose_run(words.split()))}
-    assert found == expected | {"reward.grading.timeout_s"}
+    assert found == expected | {"reward.grading.timeout_s", "eval.during", "eval.on_missing"}
+
+
+def test_benchmarks_alone_are_evaluated_without_training() -> None:
+    """Then the settings of the held-out split do nothing; with training all of them count."""
+    heldout = {"eval.samples", "eval.sampled_k", "eval.metric"}
+    words = ["+eval/benchmark@eval.benchmarks.x=own", "eval.benchmarks.x.dataset.path=x"]
+    found = {key for key, _ in ignored(compose_run(words))}
+    assert not found & {*heldout, "eval.during", "eval.on_missing"}
+    found = {key for key, _ in ignored(compose_run([*words, "algorithm=eval_only"]))}
+    assert heldout <= found
+
+
+def test_the_data_folder_is_refused_where_nothing_is_looked_for_in_it(tmp_path: Path) -> None:
+    error = refused(f"paths.data={tmp_path}")
+    assert (error.key, error.todo) == ("paths.data", "remove it")
+    Image.new("RGB", (64, 64)).save(tmp_path / "a.png")
+    line = '{{"image": "a.png", "question": "thing {0}", "boxes": [[1, 2, 30, 40]]}}'
+    (tmp_path / "rows.jsonl").write_text("\n".join(line.format(number) for number in range(9)))
+    file = "${paths.data}/rows.jsonl"
+    words = ("dataset=jsonl", f"dataset.path={file}", f"dataset.heldout_path={file}")
+    accepted(*words, f"paths.data={tmp_path}")
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,13 @@ def write(folder: Path, rows: list[Any]) -> str:
 
 
 def rec(number: int, **more: Any) -> dict[str, Any]:
-    return {"image": "a.png", "question": f"thing {number}", "boxes": [[1, 2, 30, 20]]} | more
+    return {"image": f"{number % 50}.png", "question": f"thing {number}", "boxes": [[1, 2, 30, 20]]} | more
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    Image.new("RGB", (40, 30), (1, 2, 3)).save(tmp_path / "a.png")
+    for name in ("a", *range(50)):
+        Image.new("RGB", (40, 30), (1, 2, 3)).save(tmp_path / f"{name}.png")
     return tmp_path
 
 
@@ -48,6 +49,20 @@ def test_splits_are_disjoint_complete_and_stable(folder: Path) -> None:
     more, still = both(JsonlConfig(path=write(folder, [rec(99), *reversed(rows)])))
     assert set(held) <= set(still)
     assert set(train) <= set(more)
+
+
+def test_rows_of_one_image_are_held_out_together(folder: Path) -> None:
+    """Three questions about each of 50 images, one with the name written another way in the JSON text."""
+    rows: list[Any] = [rec(i, question=f"thing {i} {k}") for i in range(50) for k in range(2)]
+    odd = '{{"question": "thing {0} 2", "boxes": [[1, 2, 30, 20]], "image" :"{0}.png"}}'
+    rows += [odd.format(i) for i in range(50)]
+    train, held = both(JsonlConfig(path=write(folder, rows)))
+    images = [{name.split()[1] for name in names} for names in (train, held)]
+    assert not images[0] & images[1]
+    assert len(train) == 3 * len(images[0])
+    assert len(held) == 3 * len(images[1]) >= 3
+    with pytest.raises(DataError, match="those of one image are held out together"):
+        both(JsonlConfig(path=write(folder, [rec(0, question=str(i)) for i in range(60)])))
 
 
 def test_sample_has_boxes_labels_and_size(folder: Path) -> None:
@@ -116,7 +131,8 @@ def test_bad_images_are_named(folder: Path, change: dict[str, Any], problem: str
     (folder / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\nnot really")
     Image.new("L", (1, 201)).save(folder / "thin.png")
     Image.new("L", (4, 4)).save(folder.parent / "outside.png")
-    source = Jsonl(JsonlConfig(path=write(folder, [rec(i, **change) for i in range(30)])), Split.TRAIN)
+    path = write(folder, [rec(i, **change) for i in range(30)])
+    source = Jsonl(JsonlConfig(path=path, heldout_path=path), Split.TRAIN)
     with pytest.raises(DataError, match=problem) as caught:
         source.sample(0)
     assert ", row " in str(caught.value)
@@ -204,7 +220,8 @@ def test_a_file_of_its_own_for_the_held_out_split(folder: Path) -> None:
     train = write(folder, [rec(i) for i in range(30)])
     other = folder / "other"
     other.mkdir()
-    Image.new("RGB", (40, 30)).save(other / "a.png")
+    for name in range(3):
+        Image.new("RGB", (40, 30)).save(other / f"{name}.png")
     held = write(other, [rec(i) for i in range(100, 103)])
     config = JsonlConfig(path=train, heldout_path=held, heldout_images=str(other))
     assert (Jsonl(config, Split.TRAIN).size, Jsonl(config, Split.HELDOUT).size) == (30, 3)

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from groundrl.config.compose import compose_run
-from groundrl.data.base import DatasetConfig, Split
+from groundrl.data.base import STRETCH, DatasetConfig, Split
 from groundrl.data.mixture import Mixture, MixtureConfig, shares
 from groundrl.data.shapes import ShapesConfig
 from groundrl.errors import ConfigError
@@ -97,3 +97,10 @@ def test_a_mixture_is_written_on_the_command_line() -> None:
     assert source.tasks() == {Task.rec}
     worlds = Counter(source.sample(index).id.split("-")[3] for index in range(8))
     assert worlds == {"0": 6, "3": 2}
+
+
+def test_the_stretch_of_a_seed_begins_every_part_at_its_beginning() -> None:
+    """Seed 2 asks for index 2 * STRETCH + i: endless parts give that stretch of their own, from 0 on."""
+    both = mixture(a=None, b=None)
+    names = [both.sample(2 * STRETCH + index).id for index in range(8)]
+    assert sorted(int(name[1:]) - 2 * STRETCH for name in names) == [0, 0, 1, 1, 2, 3, 4, 5]

@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -178,50 +177,61 @@ def test_parquet_without_the_library_says_what_to_install(
         QaConfig(path=str(folder / "q.parquet")).build(Split.TRAIN)
 
 
-class FakeImage:
-    def __init__(self, decode: bool = True) -> None:
-        self.decode = decode
+def test_parquet_images_stay_encoded_until_their_sample_is_asked_for(folder: Path, hf_offline: Any) -> None:
+    rows = [
+        row(
+            question="<image>q0", image={"bytes": png((31, 32)), "path": None}, options=["a", "b"], answer="B"
+        ),
+        row(question="q1", image={"bytes": png((33, 34))[:60], "path": None}, options=[], answer="4"),
+        row(question="q2", image=None, options=None, answer="5"),
+    ]
+    file = folder / "q.parquet"
+    hf_offline.Dataset.from_list(rows).cast_column("image", hf_offline.Image()).to_parquet(str(file))
+    config = QaConfig(path=str(file), heldout_path=str(file), options_key="options")
+    source = config.build(Split.TRAIN)
+    assert source.rows[0].images == (png((31, 32)),)
+    first, third = source.sample(0), source.sample(2)
+    assert (first.images[0].size, first.question, first.truth.answer) == ((31, 32), "q0\nA. a\nB. b", "B")
+    assert (third.images, third.truth.answer, third.task) == ((), "5", Task.numeric)
+    with pytest.raises(DataError, match=r"q\.parquet, row 2: image 1 \(bytes\) cannot be read"):
+        source.sample(1)
 
 
-class FakeTable:
-    """What of a `datasets.Dataset` is used; rows with a column that is decoded are refused."""
-
-    def __init__(self) -> None:
-        self.features: dict[str, object] = {"question": object(), "answer": object(), "image": FakeImage()}
-
-    def cast_column(self, name: str, feature: FakeImage) -> FakeTable:
-        self.features[name] = feature
-        return self
-
-    def __iter__(self) -> Any:
-        assert self.features["image"].__dict__ == {"decode": False}
-        yield row(image={"bytes": png((31, 32)), "path": None})
-
-
-def test_parquet_images_stay_encoded_until_their_sample_is_asked_for(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library = types.ModuleType("datasets")
-    library.__dict__.update(
-        Image=FakeImage, Dataset=types.SimpleNamespace(from_parquet=lambda _: FakeTable())
+def test_parquet_with_lists_of_images_is_not_decoded_either(folder: Path, hf_offline: Any) -> None:
+    images = [{"bytes": png((31, 32)), "path": None}, {"bytes": png((35, 36)), "path": None}]
+    features = hf_offline.Features(
+        {
+            "question": hf_offline.Value("string"),
+            "answer": hf_offline.Value("int64"),
+            "image": hf_offline.List(hf_offline.Image()),
+        }
     )
-    monkeypatch.setitem(sys.modules, "datasets", library)
-    (folder / "q.parquet").write_bytes(b"PAR1")
-    file = str(folder / "q.parquet")
-    source = QaConfig(path=file, heldout_path=file).build(Split.TRAIN)
-    assert source.sample(0).images[0].size == (31, 32)
+    file = folder / "q.parquet"
+    hf_offline.Dataset.from_list([row(image=images)], features=features).to_parquet(str(file))
+    source = QaConfig(path=str(file), heldout_path=str(file)).build(Split.TRAIN)
+    assert [image.size for image in source.sample(0).images] == [(31, 32), (35, 36)]
 
 
-def test_a_broken_parquet_file_is_a_data_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def from_parquet(path: str) -> None:
-        raise ValueError("no footer")
+def test_wrong_rows_of_parquet_are_named_and_skipped(folder: Path, hf_offline: Any) -> None:
+    file = folder / "q.parquet"
+    hf_offline.Dataset.from_list([row(answer="1"), row(answer="many")]).to_parquet(str(file))
+    config = QaConfig(path=str(file), heldout_path=str(file))
+    with pytest.raises(DataError, match=r"q\.parquet, row 2: the answer 'many' cannot be read as numeric"):
+        config.build(Split.TRAIN)
+    config.on_error = OnError.skip
+    assert config.build(Split.TRAIN).size == 1
 
-    library = types.ModuleType("datasets")
-    library.__dict__.update(Dataset=types.SimpleNamespace(from_parquet=from_parquet))
-    monkeypatch.setitem(sys.modules, "datasets", library)
-    (folder / "q.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DataError, match=r"q\.parquet: is no Parquet file \(no footer\)"):
-        QaConfig(path=str(folder / "q.parquet")).build(Split.TRAIN)
+
+def test_a_broken_parquet_file_is_a_data_error(folder: Path, hf_offline: Any) -> None:
+    file = folder / "q.parquet"
+    file.write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"q\.parquet: is no Parquet file \(Parquet"):
+        QaConfig(path=str(file)).build(Split.TRAIN)
+    hf_offline.Dataset.from_list([row(answer=str(n)) for n in range(2000)]).to_parquet(str(file))
+    whole = file.read_bytes()
+    file.write_bytes(whole[:20] + b"\xff" * 4000 + whole[4020:])  # the footer is good, the rows are not
+    with pytest.raises(DataError, match=r"q\.parquet: is no Parquet file"):
+        QaConfig(path=str(file)).build(Split.TRAIN)
 
 
 def test_ids_and_splits_do_not_depend_on_the_order(folder: Path) -> None:
