@@ -1,7 +1,7 @@
 """A million rows of `dataset=jsonl`: seconds until the first batch, rows per second, and peak memory.
 
 Baseline: reading the file the plain way, `json.loads` of every line into a list, as loaders of peers do.
-Each runs in a process of its own, so that peaks do not mix.
+Each runs in a process of its own, so that peaks do not mix. Images at realistic sizes: benchmarks/images.py.
 
     python benchmarks/data.py [--rows 1000000] [--write]
 """
@@ -107,7 +107,8 @@ def main() -> int:
             "memory_ratio": round(theirs["peak_mib"] / mine["peak_mib"], 2),
             "machine": f"{platform.machine()}, one process",
         }
-        RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        old = json.loads(RESULT.read_text("utf-8")) if RESULT.is_file() else {}
+        RESULT.write_text(json.dumps(old | result, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -12,22 +12,30 @@ from groundrl.types import Sample
 
 
 class Sampler:
-    """Walks a source: in order when it never ends, else in a fresh seeded permutation each epoch."""
+    """Walks a source: in order when it never ends, else in a fresh seeded permutation each epoch.
 
-    def __init__(self, source: SampleSource, seed: int) -> None:
+    Of `world_size` processes with the same source and seed, process `rank` takes the rank-th block of every
+    global batch: the blocks side by side are what one process alone would have taken. The state is the
+    position in the global order, so a run can go on with another number of processes.
+    """
+
+    def __init__(self, source: SampleSource, seed: int, *, rank: int = 0, world_size: int = 1) -> None:
+        assert 0 <= rank < world_size
         self.source = source
         self.seed = seed
+        self.rank = rank
+        self.world_size = world_size
         self.position = 0
         self._epoch = -1
         self._order = np.zeros(0, dtype=np.int64)
 
     def next(self, count: int) -> list[Sample]:
-        """The next `count` samples. Samples of one call are distinct unless the source is smaller."""
-        out: list[Sample] = []
-        for _ in range(count):
-            out.append(self.source.sample(self._index(self.position)))
-            self.position += 1
-        return out
+        """This process's `count` samples of the next count * world_size. Those of one global batch are
+        distinct unless the source is smaller."""
+        first = self.position + self.rank * count
+        samples = [self.source.sample(self._index(place)) for place in range(first, first + count)]
+        self.position += count * self.world_size
+        return samples
 
     def _index(self, position: int) -> int:
         if self.source.size is None:
@@ -40,6 +48,7 @@ class Sampler:
         return int(self._order[place])
 
     def state(self) -> dict[str, Any]:
+        """Equal in all processes."""
         return {"position": self.position, "seed": self.seed, "fingerprint": self.source.fingerprint()}
 
     def load(self, state: dict[str, Any]) -> None:
