@@ -15,6 +15,7 @@ import hydra
 from omegaconf import DictConfig
 
 from groundrl.config.entry import Launcher
+from groundrl.world import World
 
 if TYPE_CHECKING:
     from groundrl.config.invocation import Invocation
@@ -31,7 +32,7 @@ def job(config: RunConfig, invocation: Invocation) -> int:
     from groundrl.training.run import run
 
     outcome = run(config, invocation)
-    if outcome.folder is not None:
+    if outcome.folder is not None and World.of().first:
         from groundrl.reporting.report import write_report
 
         print(f"report      {write_report(outcome.folder)}")

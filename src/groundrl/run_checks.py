@@ -17,11 +17,12 @@ from groundrl.errors import ConfigError
 from groundrl.evaluation.benchmarks import load_benchmarks
 from groundrl.evaluation.detection import COCO_SIZES
 from groundrl.evaluation.metrics import SampleResult, summarise
-from groundrl.learner.algorithms import EvalOnlyConfig, GRPOConfig
+from groundrl.learner.algorithms import EvalOnlyConfig, GRPOConfig, SFTConfig
 from groundrl.losses.config import ClipConfig
 from groundrl.rewards.rubric import Rubric
 from groundrl.rollout.written import written_rollout
 from groundrl.types import ImageFrame, Rollout, Sample, Task
+from groundrl.world import World
 
 if TYPE_CHECKING:
     from groundrl.run_config import RunConfig
@@ -47,6 +48,7 @@ def check_run(config: RunConfig, invocation: Invocation) -> None:
             got=config.paths.output_dir,
             todo="use paths.root=FOLDER, which names a folder per run",
         )
+    _processes(config, World.of())
     rubric = at("reward", config.reward.build)
     source = at("dataset", lambda: config.dataset.build(Split.TRAIN))
     _tasks(config, rubric, source)
@@ -71,6 +73,16 @@ def _resume(invocation: Invocation) -> None:
             got=others[0],
             todo="remove it; to go on with other settings start a run with model.init_from=RUN_DIR/best",
         )
+
+
+def _processes(config: RunConfig, world: World) -> None:
+    """A batch must be shared out evenly among the processes of a run."""
+    algorithm = config.algorithm
+    for kind, key in ((GRPOConfig, "prompts_per_step"), (SFTConfig, "batch_size")):
+        if isinstance(algorithm, kind) and (count := getattr(algorithm, key)) % world.size:
+            todo = f"use a multiple of {world.size}"
+            problem = f"cannot be shared out among {world.size} processes"
+            raise ConfigError(f"algorithm.{key}", problem, got=count, todo=todo)
 
 
 def _tasks(config: RunConfig, rubric: Rubric, source: SampleSource) -> None:

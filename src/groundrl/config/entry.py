@@ -26,6 +26,7 @@ from groundrl.config.registry import load_all
 from groundrl.config.unread import check_scale_words
 from groundrl.config.words import check_words, is_multirun, parted, quoted, split
 from groundrl.errors import GroundRLError
+from groundrl.world import World
 
 if TYPE_CHECKING:
     from groundrl.run_config import RunConfig
@@ -165,5 +166,6 @@ def guard(call: Callable[..., int | None], *args: Any, words: Sequence[str] = ()
 
 
 def _say(message: str, code: int) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    process = "" if World.of().alone else f"process {World.of().rank}: "
+    print(f"error: {process}{' '.join(message.split())}", file=sys.stderr)
     return code

@@ -117,18 +117,19 @@ class CocoConfig(FileConfig):
             few = "few" if self.keep_boundary else "too many"
             logger.warning(ASSUMED, coco.file, self.subset, self.max_boxes, few)
         skips = Skips(self.on_error, coco.file)
-        read = _Reader(self, coco)
+        read = CocoReader(self, coco, coco.file.stem)
         samples = RowSamples(self, split, skips.rows(coco.entries, read), source="coco")
         skips.report()
         return samples
 
 
-class _Reader:
-    """Makes the rows of one image."""
+class CocoReader:
+    """Makes the rows of one image. Their ids begin with `name`."""
 
-    def __init__(self, config: CocoConfig, coco: CocoFile) -> None:
+    def __init__(self, config: CocoConfig, coco: CocoFile, name: str) -> None:
         self.config = config
         self.coco = coco
+        self.name = name
 
     def __call__(self, item: object) -> Iterator[Row]:
         config = self.config
@@ -213,7 +214,7 @@ class _Reader:
         return {absent[i] for i in rng.choice(len(absent), size=count, replace=False)} if count else set()
 
     def _id(self, image: CocoImage, part: str = "") -> str:
-        return f"{self.coco.file.stem}:{image.id}" + (f":{part}" if part else "")
+        return f"{self.name}:{image.id}" + (f":{part}" if part else "")
 
     def _rng(self, own: str) -> np.random.Generator:
         digest = int.from_bytes(hashlib.sha256(own.encode()).digest()[:8], "big")

@@ -12,13 +12,10 @@ of these files: mode vocabulary); where `text` is missing, the annotated names a
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,9 +23,10 @@ from groundrl.config.registry import register
 from groundrl.data.base import SampleSource, Split
 from groundrl.data.coco_file import CocoEntry, CocoFile
 from groundrl.data.rows import FileConfig, Row, RowSamples, Skips
+from groundrl.data.subsets import Subsets
 from groundrl.errors import ConfigError, DataError
 from groundrl.geometry.labels import normalise_label
-from groundrl.types import LabeledBox, Sample, Task
+from groundrl.types import LabeledBox, Task
 
 logger = logging.getLogger(__name__)
 
@@ -95,26 +93,6 @@ class OvdevalConfig(FileConfig):
         samples = RowSamples(placed, split, rows, source=file.stem)
         skips.report()
         return samples
-
-
-class Subsets:
-    """The samples of several sub-sets, one after the other; of the whole, the first `limit`."""
-
-    def __init__(self, parts: Sequence[RowSamples], limit: int | None) -> None:
-        self._parts = tuple(parts)
-        self._ends = list(accumulate(len(part.rows) for part in parts))
-        self.size: int | None = self._ends[-1] if limit is None else min(limit, self._ends[-1])
-
-    def sample(self, index: int) -> Sample:
-        place = bisect_right(self._ends, index)
-        return self._parts[place].sample(index - (self._ends[place - 1] if place else 0))
-
-    def tasks(self) -> frozenset[Task]:
-        return frozenset({Task.ovd})
-
-    def fingerprint(self) -> str:
-        parts = [(part.source, part.fingerprint()) for part in self._parts]
-        return hashlib.sha256(repr((parts, self.size)).encode()).hexdigest()[:16]
 
 
 class _Reader:

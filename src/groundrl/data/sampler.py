@@ -30,8 +30,8 @@ class Sampler:
         self._order = np.zeros(0, dtype=np.int64)
 
     def next(self, count: int) -> list[Sample]:
-        """This process's `count` samples of the next count * world_size. Those of one global batch are
-        distinct unless the source is smaller."""
+        """This process's `count` samples of the next count * world_size. A batch that holds the end of one
+        epoch and the beginning of the next can hold a sample twice."""
         first = self.position + self.rank * count
         samples = [self.source.sample(self._index(place)) for place in range(first, first + count)]
         self.position += count * self.world_size

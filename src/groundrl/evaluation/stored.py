@@ -24,9 +24,14 @@ class Journal:
     file goes, as it belongs to a batch that was not finished.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Raises CheckpointError for a file with lines that are no answers (a last half line is dropped)."""
+    def __init__(self, path: Path, *, writes: bool = True) -> None:
+        """`writes`: whether this process is the one that appends.
+
+        Raises CheckpointError for a file with lines that are no answers (a last half line is dropped).
+        """
         self.path = path
+        self._writes = writes
+        self._ended = False
         self._stored = read_answers(path) if path.exists() else []
         self._taken = 0
         self._lines: JsonLines | None = None
@@ -34,13 +39,19 @@ class Journal:
     def take(self, kind: str, count: int) -> list[Rollout] | None:
         """The next `count` answers; None, from then on, when the file does not hold them all."""
         piece = self._stored[self._taken : self._taken + count]
-        if self._lines is not None or [one for one, _ in piece] != [kind] * count:
+        if self._ended or [one for one, _ in piece] != [kind] * count:
+            self._ended = True
             return None
         self._taken += count
         return [rollout for _, rollout in piece]
 
     def add(self, kind: str, rollouts: Sequence[Rollout]) -> None:
-        """Append the answers of a batch."""
+        """Append the answers of a batch; nothing more is taken then."""
+        if not rollouts:
+            return
+        self._ended = True
+        if not self._writes:
+            return
         if self._lines is None:
             kept = [_record(*one) for one in self._stored[: self._taken]]
             write_atomic(self.path, "".join(json.dumps(one) + "\n" for one in kept).encode())

@@ -23,6 +23,7 @@ from groundrl.rollout.engines.base import Sampling
 from groundrl.rollout.episode import Context
 from groundrl.tracking.base import Interval
 from groundrl.types import Rollout, Sample
+from groundrl.world import World
 
 KEPT_BYTES = 256 * 2**20
 """Image patches that a suite keeps between evaluations."""
@@ -111,8 +112,10 @@ class Suite:
         sampling: Sampling,
         *,
         shown: int = 0,
+        world: World | None = None,
     ) -> None:
         self.config = config
+        self.world = world or World()
         self.shown = shown
         self.source = source
         self.collector = collector
@@ -162,24 +165,39 @@ class Suite:
     def _answers(
         self, kind: str, count: int, k: int, sampling: Sampling, progress: float, journal: Journal | None
     ) -> list[SampleResult]:
+        """The judged answers to the first `count` samples, in order; processes take batches in turn."""
+        starts = range(0, count, self.config.batch)
+        pieces = [range(start, min(start + self.config.batch, count)) for start in starts]
         out: list[SampleResult] = []
-        for start in range(0, count, self.config.batch):
-            piece = range(start, min(start + self.config.batch, count))
-            known = journal.take(kind, len(piece) * k) if journal is not None else None
-            samples, contexts = self._prepared(piece, contexts=known is None)
-            if known is None:
-                known = self.collector.collect(
-                    samples, k, sampling, seed=(self.config.seed,), first=start, contexts=contexts
-                )
-                if journal is not None:
-                    journal.add(kind, known)
-            _check_same(samples, known, k)
-            slim = [
-                sample if index < self.shown else replace(sample, images=())
-                for index, sample in zip(piece, samples, strict=True)
-            ]
-            out += self.judge.grade(slim, [_without_images(rollout) for rollout in known], progress)
+        for first in range(0, len(pieces), self.world.size):
+            turn = pieces[first : first + self.world.size]
+            known = [journal.take(kind, len(piece) * k) if journal is not None else None for piece in turn]
+            own: list[SampleResult] = []
+            if self.world.rank < len(turn):
+                own = self._judged(turn[self.world.rank], known[self.world.rank], k, sampling, progress)
+            results = self.world.gather_flat(own)
+            if journal is not None:
+                pairs = zip(turn, known, strict=True)
+                had = sum(len(piece) for piece, stored in pairs if stored is not None)
+                journal.add(kind, [one for result in results[had:] for one in result.rollouts])
+            out += results
         return out
+
+    def _judged(
+        self, piece: range, known: list[Rollout] | None, k: int, sampling: Sampling, progress: float
+    ) -> list[SampleResult]:
+        """The judged answers to the samples of a piece: `known`, or drawn now."""
+        samples, contexts = self._prepared(piece, contexts=known is None)
+        if known is None:
+            known = self.collector.collect(
+                samples, k, sampling, seed=(self.config.seed,), first=piece.start, contexts=contexts
+            )
+        _check_same(samples, known, k)
+        slim = [
+            sample if index < self.shown else replace(sample, images=())
+            for index, sample in zip(piece, samples, strict=True)
+        ]
+        return self.judge.grade(slim, [_without_images(rollout) for rollout in known], progress)
 
     def _prepared(self, piece: range, *, contexts: bool) -> tuple[list[Sample], list[Context]]:
         """The samples of a piece and, if asked for, their contexts; what fits is kept for the next time."""

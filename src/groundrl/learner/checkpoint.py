@@ -4,6 +4,7 @@
         model/                  a Hugging Face folder (weights, config, tokenizer, image processor)
         adapter.safetensors     instead of weights in model/, when adapters learn
         optimizer.safetensors   moments, step counts and float32 masters by parameter name
+        optimizer/              the same as shards, where several processes trained
         rng.safetensors         generator states
         state.json              step, schedule, sampler position, tracker ids, best value
         manifest.json           size and SHA-256 of every other file; written last
@@ -34,11 +35,15 @@ from torch import Tensor
 
 from groundrl.errors import CheckpointError, RunFolderError
 from groundrl.learner.learner import Learner
+from groundrl.learner.shards import load_shards, save_shards
 from groundrl.models.load import Policy
 from groundrl.models.lora import adapter_state, has_adapters, merged
+from groundrl.models.sharding import full_state, like, whole
+from groundrl.world import World
 
 MANIFEST = "manifest.json"
 MASTER = "master"
+SHARDS = "optimizer"
 PREFIX = "step-"
 TEMPORARY = ".writing-"
 RETIRED = ".replaced-"
@@ -47,9 +52,10 @@ RETIRED = ".replaced-"
 class Checkpoints:
     """The checkpoints of one run, newest kept."""
 
-    def __init__(self, folder: Path, keep_last: int) -> None:
+    def __init__(self, folder: Path, keep_last: int, world: World | None = None) -> None:
         self.folder = folder
         self.keep_last = keep_last
+        self.world = world or World()
 
     def save(self, step: int, policy: Policy, learner: Learner, state: dict[str, Any]) -> Path:
         """Write the checkpoint of `step` and drop the oldest beyond `keep_last`."""
@@ -57,15 +63,21 @@ class Checkpoints:
 
         def write(folder: Path) -> None:
             if has_adapters(policy.model):
-                save_file(_plain(adapter_state(policy.model)), folder / "adapter.safetensors")
+                adapters = _plain(adapter_state(policy.model))
+                if self.world.first:
+                    save_file(adapters, folder / "adapter.safetensors")
             else:
-                save_model(policy, folder / "model")
-            save_file(_optimizer_state(learner), folder / "optimizer.safetensors")
-            save_file(_rng_state(), folder / "rng.safetensors")
-            (folder / "state.json").write_text(json.dumps(state | {"step": step}), encoding="utf-8")
+                save_model(policy, folder / "model", self.world)
+            if not self.world.alone:
+                save_shards(folder / SHARDS, _optimizer_state(learner))
+            if self.world.first:
+                if self.world.alone:
+                    save_file(_plain(_optimizer_state(learner)), folder / "optimizer.safetensors")
+                save_file(_rng_state(), folder / "rng.safetensors")
+                (folder / "state.json").write_text(json.dumps(state | {"step": step}), encoding="utf-8")
 
-        write_folder(target, write)
-        for old in self.complete()[: -self.keep_last]:
+        write_folder(target, write, self.world)
+        for old in self.complete()[: -self.keep_last] if self.world.first else ():
             shutil.rmtree(old)
         return target
 
@@ -78,7 +90,7 @@ class Checkpoints:
 
     def clear_unfinished(self) -> None:
         """Remove what a killed writer left behind; what it had moved aside gets its name back."""
-        if not self.folder.is_dir():
+        if not self.folder.is_dir() or not self.world.first:
             return
         for aside in self.folder.glob(f"{RETIRED}*"):
             _settle(self.folder / aside.name.removeprefix(RETIRED))
@@ -105,24 +117,42 @@ def load(folder: Path, policy: Policy, learner: Learner) -> dict[str, Any]:
         missing = set(adapter_state(policy.model)) ^ set(weights)
         if missing:
             raise CheckpointError(f"{folder}: adapters do not fit the model, e.g. {sorted(missing)[0]}")
-        policy.model.load_state_dict(weights, strict=False)
+        _put(policy.model, weights)
     else:
         saved = type(policy.model).from_pretrained(
             str(folder / "model"), dtype=policy.model.dtype, trust_remote_code=False, use_safetensors=True
         )
-        policy.model.load_state_dict(saved.state_dict())
-    _load_optimizer(learner, load_file(folder / "optimizer.safetensors"))
+        _put(policy.model, saved.state_dict())
+    if (folder / SHARDS).is_dir():
+        _load_optimizer(learner, load_shards(folder / SHARDS, learner.master.masters))
+    else:
+        _load_optimizer(learner, load_file(folder / "optimizer.safetensors"))
     _load_rng(load_file(folder / "rng.safetensors"))
     return json.loads((folder / "state.json").read_text("utf-8"))
 
 
-def save_model(policy: Policy, folder: Path) -> None:
-    """A self-contained Hugging Face folder; adapters are merged in."""
+@torch.no_grad()
+def _put(model: Any, weights: dict[str, Tensor]) -> None:
+    """Copy full values into the model, sharded or not."""
+    own = model.state_dict()
+    for name, value in weights.items():
+        own[name].copy_(like(value, own[name]))
+
+
+def save_model(policy: Policy, folder: Path, world: World | None = None) -> None:
+    """A self-contained Hugging Face folder; adapters are merged in. All processes take part, one writes."""
+    world = world or World()
     tokenizer, image_processor = policy.processor.tokenizer, policy.processor.image_processor
+    weights: dict[str, Tensor] | None = None
     if has_adapters(policy.model):
-        weights = merged(policy.model)
+        weights = {name: whole(value) for name, value in merged(policy.model).items()}
+    elif not world.alone:
+        weights = {name: value.cpu() for name, value in full_state(policy.model)}
+    if not world.first:
+        return
+    if weights is not None:
         if policy.model.config.tie_word_embeddings:
-            weights.pop("lm_head.weight")
+            weights.pop("lm_head.weight", None)
         policy.model.save_pretrained(folder, state_dict=weights)
     else:
         policy.model.save_pretrained(folder)
@@ -130,14 +160,24 @@ def save_model(policy: Policy, folder: Path) -> None:
     image_processor.save_pretrained(folder)
 
 
-def write_folder(target: Path, write: Callable[[Path], None]) -> None:
-    """Fill a folder under a temporary name, add its manifest, flush it, and give it its name at once."""
+def write_folder(target: Path, write: Callable[[Path], None], world: World | None = None) -> None:
+    """Fill a folder under a temporary name, add its manifest, flush it, and give it its name at once.
+
+    With several processes all call `write`, between the first one's opening and its closing of the folder.
+    """
+    world = world or World()
     temporary = target.parent / f"{TEMPORARY}{target.name}"
     try:
-        if temporary.exists():
-            shutil.rmtree(temporary)
-        temporary.mkdir(parents=True)
+        if world.first:
+            if temporary.exists():
+                shutil.rmtree(temporary)
+            temporary.mkdir(parents=True)
+        world.barrier()
         write(temporary)
+        world.barrier()
+        if not world.first:
+            world.barrier()
+            return
         entries = {
             str(file.relative_to(temporary)): {"bytes": file.stat().st_size, "sha256": _sha256(file)}
             for file in sorted(temporary.rglob("*"))
@@ -152,6 +192,7 @@ def write_folder(target: Path, write: Callable[[Path], None]) -> None:
         temporary.rename(target)
         _settle(target)
         _flush(target.parent)
+        world.barrier()
     except (OSError, SafetensorError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
         with contextlib.suppress(OSError):
@@ -202,7 +243,7 @@ def _optimizer_state(learner: Learner) -> dict[str, Tensor]:
         for key, value in learner.optimizer.state.get(parameter, {}).items():
             out[f"{name}/{key}"] = torch.as_tensor(value)
     out |= {f"{name}/{MASTER}": value for name, value in learner.master.copies().items()}
-    return _plain(out)
+    return {name: value.detach() for name, value in out.items()}
 
 
 def _load_optimizer(learner: Learner, tensors: dict[str, Tensor]) -> None:
@@ -217,6 +258,8 @@ def _load_optimizer(learner: Learner, tensors: dict[str, Tensor]) -> None:
             raise CheckpointError(f"optimizer state names the parameter {name}, which is not learned here")
         if part == MASTER:
             masters[name] = value
+        elif value.dim():
+            learner.optimizer.state[parameters[name]][part] = like(value, parameters[name])
         else:
             # the step count too: the fused optimiser keeps it beside its parameter
             learner.optimizer.state[parameters[name]][part] = value.to(parameters[name].device)
@@ -256,7 +299,7 @@ def _load_rng(state: dict[str, Tensor]) -> None:
 
 
 def _plain(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    return {name: whole(value.detach()).cpu().contiguous().clone() for name, value in tensors.items()}
 
 
 def _sha256(file: Path) -> str:

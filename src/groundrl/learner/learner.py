@@ -4,6 +4,9 @@ A batch is scored once if old or reference log-probs are needed, then passed ove
 `mini_batches` optimiser steps each; the rows of one rollout stay in one mini-batch. Rows are grouped in
 micro-batches only for memory: token weights are made for the whole optimiser batch, so accumulation changes
 nothing but rounding.
+
+With several processes the batch is the union of theirs: counts and metrics are added up, every process makes
+as many passes as the one with the most rows, and gradients are averaged by FSDP.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from groundrl.errors import NonFiniteError
@@ -25,6 +29,9 @@ from groundrl.learner.master import MasterWeights
 from groundrl.learner.objective import Batch, Objective
 from groundrl.losses.config import Normalisation
 from groundrl.losses.normalise import token_weights
+from groundrl.models.forward import Row
+from groundrl.models.sharding import whole
+from groundrl.world import World
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +60,9 @@ class Learner:
         plan: Plan,
         optim: OptimConfig,
         reference: Callable[[Sequence[Any]], Tensor] | None = None,
+        world: World | None = None,
     ) -> None:
+        self.world = world or World()
         self.model = model
         self.scorer = scorer
         self.objective = objective
@@ -88,7 +97,8 @@ class Learner:
     def step(self, experience: Sequence[Experience]) -> dict[str, float]:
         """Learn from one batch; returns metrics, means over the batch's selected tokens."""
         rows = list(experience)
-        if not rows:
+        total = sum(self.world.gather(len(rows)))
+        if not total:
             return {"learner/rows": 0.0, "learner/lr": self.lr_at(self.updates)}
         off_policy = self.plan.num_iterations * self.plan.mini_batches > 1
         # without dropout, as the engine drew
@@ -100,12 +110,12 @@ class Learner:
         collected: list[dict[str, float]] = []
         for _ in range(self.plan.num_iterations):
             for names in np.array_split(np.unique(owners), self.plan.mini_batches):
-                if len(names):
-                    part = np.flatnonzero(np.isin(owners, names)).tolist()
+                part = np.flatnonzero(np.isin(owners, names)).tolist()
+                if sum(self.world.gather(len(part))):
                     collected.append(self._update(rows, part, old, reference))
         keys = {name for entry in collected for name in entry}
         out = {f"learner/{n}": float(np.mean([e[n] for e in collected if n in e])) for n in sorted(keys)}
-        out["learner/rows"] = float(len(rows))
+        out["learner/rows"] = float(total)
         return out
 
     def _policy_logprobs(self, rows: Sequence[Any]) -> Tensor:
@@ -115,11 +125,24 @@ class Learner:
         """Per-row log-probs without gradient, each cut to its row's length."""
         out: list[Tensor] = []
         with torch.no_grad():
-            for start in range(0, len(rows), self.optim.micro_batch):
-                piece = rows[start : start + self.optim.micro_batch]
-                scores = score([entry.row for entry in piece])
-                out += [scores[i, : len(entry.row.completion)] for i, entry in enumerate(piece)]
+            for piece in self._pieces(list(range(len(rows)))):
+                scores = score(self._rows(rows, piece))
+                out += [scores[k, : len(rows[i].row.completion)] for k, i in enumerate(piece)]
         return out
+
+    def _pieces(self, part: list[int]) -> list[list[int]]:
+        """`part` in micro-batches; empty ones at the end where other processes have more."""
+        size = self.optim.micro_batch
+        pieces = [part[start : start + size] for start in range(0, len(part), size)]
+        most = max(self.world.gather(len(pieces)))
+        return pieces + [[] for _ in range(most - len(pieces))]
+
+    def _rows(self, rows: list[Experience], piece: list[int]) -> list[Row]:
+        """The rows of a micro-batch; one of two tokens, that counts for nothing, for an empty one."""
+        if piece:
+            return [rows[i].row for i in piece]
+        nothing = np.full(1, self.scorer.pad_id, dtype=np.int64)
+        return [Row(prompt=nothing, images=(), completion=nothing)]
 
     def _update(
         self,
@@ -129,29 +152,34 @@ class Learner:
         reference: list[Tensor] | None,
     ) -> dict[str, float]:
         """One optimiser step on the rows `part`."""
-        counts = np.array([int(rows[i].selected.sum()) for i in part])
-        owners = np.array([rows[i].rollout for i in part])
-        weights = token_weights(counts, owners, self.plan.normalisation, self.plan.constant_length)
+        weights, tokens = self._weights(rows, part)
         self.optimizer.zero_grad(set_to_none=True)
         sums: dict[str, float] = {}
         loss = 0.0
-        for start in range(0, len(part), self.optim.micro_batch):
-            window = slice(start, start + self.optim.micro_batch)
-            scores = self.scorer(self.model, [rows[i].row for i in part[window]])
-            batch = self._batch(rows, part[window], weights[window], scores.mask, old, reference)
+        done = 0
+        for piece in self._pieces(part):
+            scores = self.scorer(self.model, self._rows(rows, piece))
+            if not piece:
+                (0.0 * scores.logprobs.sum()).backward()
+                self.master.take_gradients()
+                continue
+            batch = self._batch(rows, piece, weights[done : done + len(piece)], scores.mask, old, reference)
+            done += len(piece)
             value, terms = self.objective(scores, batch)
-            value.backward()
+            (value * self.world.size).backward()
             self.master.take_gradients()
             loss += float(value.detach())
-            for name, term in terms.items():
-                known = sums.get(name, 0.0)
-                sums[name] = max(known, float(term)) if name.startswith("max/") else known + float(term)
-        norm = float(torch.nn.utils.clip_grad_norm_(self.parameters, self.optim.max_grad_norm))
+            _add(sums, {name: float(term) for name, term in terms.items()})
+        total = {"loss": 0.0}
+        for own in self.world.gather({"loss": loss, **sums}):
+            _add(total, own)
+        loss = total.pop("loss")
+        norm = float(whole(torch.nn.utils.clip_grad_norm_(self.parameters, self.optim.max_grad_norm)))
         lr = self.lr_at(self.updates)
         self.updates += 1
         metrics = {
-            name.removeprefix("max/"): value if name.startswith("max/") else value / max(1, counts.sum())
-            for name, value in sums.items()
+            name.removeprefix("max/"): value if name.startswith("max/") else value / max(1, tokens)
+            for name, value in total.items()
         }
         metrics |= {"loss": loss, "grad_norm": norm, "lr": lr, "skipped": 0.0}
         if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -162,6 +190,25 @@ class Learner:
         self.optimizer.step()
         self.master.write_back()
         return metrics
+
+    def _weights(self, rows: list[Experience], part: list[int]) -> tuple[NDArray[np.float64], int]:
+        """Weight of each token of the rows `part` [P], made for the union of all processes' rows, and the
+        number of selected tokens in that."""
+        own = [(int(rows[i].selected.sum()), rows[i].rollout) for i in part]
+        everyone = self.world.gather(own)
+        counts = np.array([count for piece in everyone for count, _ in piece], dtype=np.int64)
+        names: dict[tuple[int, int], int] = {}
+        owners = np.array(
+            [
+                names.setdefault((rank, rollout), len(names))
+                for rank, piece in enumerate(everyone)
+                for _, rollout in piece
+            ],
+            dtype=np.int64,
+        )
+        weights = token_weights(counts, owners, self.plan.normalisation, self.plan.constant_length)
+        start = sum(len(piece) for piece in everyone[: self.world.rank])
+        return weights[start : start + len(own)], int(counts.sum())
 
     def _skip(self, metrics: dict[str, float]) -> dict[str, float]:
         self.optimizer.zero_grad(set_to_none=True)
@@ -208,3 +255,10 @@ class Learner:
             old_logprobs=padded(old),
             reference_logprobs=padded(reference),
         )
+
+
+def _add(sums: dict[str, float], terms: dict[str, float]) -> None:
+    """Add `terms` to `sums`; `max/...` are maxima."""
+    for name, term in terms.items():
+        known = sums.get(name, 0.0)
+        sums[name] = max(known, term) if name.startswith("max/") else known + term

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from groundrl.models.forward import Row, completion_logits, pack
+from groundrl.models.sharding import attached
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,7 +37,7 @@ class Scorer:
     def __call__(self, model: Any, rows: Sequence[Row]) -> TokenScores:
         device = next(model.parameters()).device
         packed = pack(rows, model, pad_id=self.pad_id, device=device)
-        logits = completion_logits(model, packed).float()
+        logits = attached(model, "completion_logits", completion_logits)(packed).float()
         banned = torch.tensor(list(self.banned_ids), dtype=torch.long, device=device)
         logits = logits.index_fill(2, banned, float("-inf")) / self.temperature
         full = torch.log_softmax(logits, dim=-1)

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from groundrl.models.sharding import like
+
 LOW = (torch.bfloat16, torch.float16)
 
 
@@ -58,4 +60,4 @@ class MasterWeights:
     def load(self, saved: dict[str, Tensor]) -> None:
         """Masters from a checkpoint; those it does not name start from the model's present weights."""
         for name, master in self.copies().items():
-            master.copy_(saved[name] if name in saved else self.stored[name])
+            master.copy_(like(saved[name], master) if name in saved else self.stored[name])

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundrl.models.sharding import is_sharded
 from groundrl.types import PreparedImage
 
 
@@ -154,8 +155,19 @@ def embed(model: Any, packed: Packed, features: Tensor | None) -> Tensor:
     """Input embeddings [B, L, hidden] with image features in their places."""
     embeds = model.get_input_embeddings()(packed.input_ids)
     if features is None or packed.feature_index.numel() == 0:
-        return embeds
+        return embeds + _untouched(model, embeds) if is_sharded(model) else embeds
     return embeds.index_put(packed.slots, features[packed.feature_index].to(embeds.dtype))
+
+
+def _untouched(model: Any, embeds: Tensor) -> Tensor:
+    """Nothing, by way of the vision tower: where it is sharded all processes must run it, or those that have
+    images wait for ever for those that have none."""
+    vision = model.config.vision_config
+    side = int(vision.spatial_merge_size)
+    width = int(vision.in_channels) * int(vision.temporal_patch_size) * int(vision.patch_size) ** 2
+    patches = embeds.new_zeros(side * side, width)
+    grid = torch.tensor([[1, side, side]], device=embeds.device)
+    return 0.0 * torch.cat(model.model.get_image_features(patches, grid).pooler_output).sum()
 
 
 def completion_logits(model: Any, packed: Packed) -> Tensor:

@@ -19,6 +19,7 @@ from groundrl.models.config import Attention, Device, ModelConfig, Precision
 from groundrl.models.family import Family, family_of
 from groundrl.models.lora import inject
 from groundrl.models.processor import Processor
+from groundrl.world import World
 
 transformers.utils.logging.disable_progress_bar()
 
@@ -48,7 +49,8 @@ def pick_device(config: ModelConfig) -> torch.device:
             got=str(config.attention),
             todo="run on a GPU machine, or use model.attention=sdpa model.precision=float32 on a CPU",
         )
-    return torch.device(name)
+    world = World.of()
+    return torch.device(name if world.alone or name == "cpu" else f"cuda:{world.local_rank}")
 
 
 def check_folder(path: str, key: str) -> Path:
@@ -101,7 +103,10 @@ def load_processor(folder: Path, family: Family, config: ModelConfig) -> Process
         tokenizer.chat_template = json.loads(template.read_text("utf-8"))["chat_template"]
     limits = {"shortest_edge": config.min_pixels, "longest_edge": config.max_pixels}
     image_processor = Qwen2VLImageProcessorPil.from_pretrained(str(folder), size=limits)
-    return Processor(tokenizer, image_processor, family)
+    settings = json.loads((folder / "config.json").read_text("utf-8"))
+    text = settings.get("text_config") or settings
+    length = text.get("max_position_embeddings", settings.get("max_position_embeddings"))
+    return Processor(tokenizer, image_processor, family, context_length=length)
 
 
 def load_policy(config: ModelConfig) -> Policy:

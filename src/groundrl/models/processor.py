@@ -18,10 +18,14 @@ class Processor:
     """A tokenizer and an image processor of one model family.
 
     Images are resized once, here; the sizes before and after travel with the patches, so that boxes are
-    converted with what the model really saw.
+    converted with what the model really saw. `context_length` is the most tokens that the model takes (None:
+    not known).
     """
 
-    def __init__(self, tokenizer: Any, image_processor: Any, family: Family) -> None:
+    def __init__(
+        self, tokenizer: Any, image_processor: Any, family: Family, *, context_length: int | None = None
+    ) -> None:
+        self.context_length = context_length
         self.tokenizer = tokenizer
         self.image_processor = image_processor
         self.family = family

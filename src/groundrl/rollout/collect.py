@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from groundrl.errors import UserError
 from groundrl.models.processor import Processor
 from groundrl.parsing.tags import scan_tags
 from groundrl.prompting.prompt import Prompt
@@ -24,14 +25,27 @@ class Collector:
         self.kind = kind
 
     def contexts(self, samples: Sequence[Sample]) -> list[Context]:
-        """Prompt ids and prepared images of each sample."""
+        """Prompt ids and prepared images of each sample. Nothing is ever cut: raises UserError when a prompt
+        leaves no room for an answer in the model's context."""
         out: list[Context] = []
         for sample in samples:
             images = tuple(self.processor.prepare(image) for image in sample.images)
-            out.append(
-                Context(ids=self.processor.render(self.prompt.messages(sample), images), images=images)
-            )
+            context = Context(ids=self.processor.render(self.prompt.messages(sample), images), images=images)
+            self._check_length(sample, context)
+            out.append(context)
         return out
+
+    def _check_length(self, sample: Sample, context: Context) -> None:
+        limit = self.processor.context_length
+        if limit is None or len(context.ids) < limit:
+            return
+        counts = [self.processor.family.image_tokens(image.grid_thw) for image in context.images]
+        sizes = ", ".join("{} x {}".format(*image.frame.processed) for image in context.images)
+        raise UserError(
+            f"sample {sample.id}: the prompt has {len(context.ids)} tokens, {sum(counts)} of them of "
+            f"{len(counts)} images ({sizes}), and the model's context is {limit}; lower model.max_pixels, or "
+            "leave the sample out"
+        )
 
     def collect(
         self,

@@ -29,7 +29,7 @@ def train(parts: Parts, method: Method, learner: Learner) -> None:
     state, clock = parts.state, parts.clock
     total = learner.plan.num_steps
     while state.step < total:
-        if parts.interrupt.received:  # during the evaluation before training; later steps save below
+        if parts.stopping():  # during the evaluation before training; later steps save below
             raise Interrupted
         started = time.perf_counter()
         clock.begin()
@@ -49,10 +49,10 @@ def train(parts: Parts, method: Method, learner: Learner) -> None:
         every = parts.config.eval.every
         if every and state.step % every == 0 and state.step < total:
             evaluate(parts, parts.config.eval.every_samples)
-        last = state.step == total
-        if last or parts.interrupt.received or state.step % parts.config.checkpoint.every == 0:
+        last, stopping = state.step == total, parts.stopping()
+        if last or stopping or state.step % parts.config.checkpoint.every == 0:
             save(parts, method, learner)
-        if parts.interrupt.received and not last:
+        if stopping and not last:
             raise Interrupted
 
 
@@ -76,7 +76,8 @@ def evaluate(parts: Parts, samples: int, note: str = "", *, when: str | None = N
     if value > state.best.value:
         state.best = Best(step=state.step, value=value)
         if parts.learner is not None:
-            write_folder(parts.folder.path / "best", lambda folder: save_model(parts.policy, folder))
+            world, best = parts.world, parts.folder.path / "best"
+            write_folder(best, lambda folder: save_model(parts.policy, folder, world), world)
     return measured
 
 

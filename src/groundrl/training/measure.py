@@ -75,7 +75,10 @@ def _evaluated(
 ) -> Evaluation:
     if when is None:
         return suite.evaluate(samples, progress=progress)
-    journal = Journal(answers_file(parts.folder.path, when, name))
+    world = suite.world
+    world.barrier()  # until all have read what is there, nothing is added
+    journal = Journal(answers_file(parts.folder.path, when, name), writes=world.first)
+    world.barrier()
     try:
         return suite.evaluate(samples, progress=progress, journal=journal)
     finally:

@@ -21,6 +21,7 @@ from groundrl.training.measure import BenchmarkSuite
 from groundrl.training.method import Method
 from groundrl.training.run_folder import RunFolder
 from groundrl.training.state import RunState
+from groundrl.world import World
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,3 +47,11 @@ class Parts:
     clock: StageClock
     facts: dict[str, Any]
     state: RunState
+    world: World
+
+    def stopping(self) -> bool:
+        """Whether a signal came, to this process or to another: all of them stop at the same step."""
+        received = [number for number in self.world.gather(self.interrupt.received) if number is not None]
+        if received and self.interrupt.received is None:
+            self.interrupt.received = received[0]
+        return bool(received)

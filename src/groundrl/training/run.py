@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from groundrl.config.entry import set_threads
 from groundrl.config.invocation import Invocation
 from groundrl.errors import RunFolderError
 from groundrl.learner.checkpoint import load
+from groundrl.models.load import pick_device
 from groundrl.run_config import DebugMode, RunConfig
 from groundrl.tracking.lines import write_json
 from groundrl.training.loop import Interrupted, evaluate, save, train
@@ -23,6 +25,7 @@ from groundrl.training.run_folder import RESULT, RunFolder, check_run_folder, cr
 from groundrl.training.show import headlines
 from groundrl.training.state import RunState
 from groundrl.training.wiring import evaluate_references, wire
+from groundrl.world import World
 
 STORAGE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
@@ -46,16 +49,22 @@ def run(config: RunConfig, invocation: Invocation) -> Outcome:
         path = config.resume
         config, invocation = saved_run(check_run_folder(path))
         set_threads(config.threads)
-        folder = reopen(path)
-        return _run_in(folder, config, invocation, resumed=True)
+        return _run_in(lambda: reopen(path), config, invocation, resumed=True)
     check_ready(config)
-    folder = create(config.paths, invocation, config.seed)
-    return _run_in(folder, config, invocation, resumed=False)
+    return _run_in(lambda: create(config.paths, invocation, config.seed), config, invocation, resumed=False)
 
 
-def _run_in(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resumed: bool) -> Outcome:
+def _run_in(
+    open_folder: Callable[[], RunFolder], config: RunConfig, invocation: Invocation, *, resumed: bool
+) -> Outcome:
+    """The first process opens the folder; the others work in it without owning it."""
+    world = World.of()
+    world.start(cuda=pick_device(config.model).type == "cuda")
+    opened = open_folder() if world.first else None
+    path = world.share(str(opened.path) if opened is not None else "")
+    folder = opened or RunFolder(Path(path), owned=False)
     try:
-        with wire(folder, config, invocation, resumed=resumed) as parts:
+        with wire(folder, config, invocation, resumed=resumed, world=world) as parts:
             return _execute(parts)
     except OSError as error:
         if error.errno not in STORAGE_ERRORS:
@@ -66,6 +75,7 @@ def _run_in(folder: RunFolder, config: RunConfig, invocation: Invocation, *, res
         ) from None
     finally:
         folder.close()
+        world.close()
 
 
 def _execute(parts: Parts) -> Outcome:
@@ -98,6 +108,7 @@ def _before(parts: Parts) -> Measured:
         saved = load(checkpoint, parts.policy, parts.learner)
         parts.state = RunState.from_json(saved["run"])
         parts.method.load(saved["method"])
+        parts.collector.engine.sync_weights(parts.policy.model)
         parts.display.message(f"resumed from {checkpoint.name}")
         return stored(parts, BEFORE, progress=0.0)
     note = "before training" if parts.learner else ""
@@ -120,7 +131,8 @@ def _finish(parts: Parts, status: str, evals: dict[str, Any]) -> dict[str, Any]:
         },
         "run": {**parts.facts, "finished_at": time.strftime("%Y-%m-%dT%H:%M:%S%z")},
     }
-    write_json(parts.folder.path / RESULT, result)
+    if parts.world.first:
+        write_json(parts.folder.path / RESULT, result)
     parts.tracker.finish(status)
     return result
 

@@ -26,14 +26,18 @@ class FolderTakenError(RunFolderError):
 
 
 class RunFolder:
-    """An open run folder; the lock is held until `close` or the end of the process."""
+    """An open run folder; the lock is held until `close` or the end of the process.
 
-    def __init__(self, path: Path) -> None:
+    owned: False for the other processes of a run, whose first one holds the lock
+    """
+
+    def __init__(self, path: Path, *, owned: bool = True) -> None:
         self.path = path
-        self._lock = _lock(path)
+        self._lock = _lock(path) if owned else None
 
     def close(self) -> None:
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
     @property
     def checkpoints(self) -> Path:

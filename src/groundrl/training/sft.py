@@ -14,19 +14,23 @@ from groundrl.rollout.collect import Collector
 from groundrl.training.clock import StageClock
 from groundrl.training.method import Gathered
 from groundrl.training.truth import truth_text
+from groundrl.world import World
 
 
 class SFT:
     """Gathers prompts with their true answers, behind an empty think block."""
 
-    def __init__(self, config: SFTConfig, *, sampler: Sampler, collector: Collector) -> None:
+    def __init__(
+        self, config: SFTConfig, *, sampler: Sampler, collector: Collector, world: World | None = None
+    ) -> None:
         self.config = config
+        self.world = world or World()
         self.sampler = sampler
         self.collector = collector
 
     def gather(self, step: int, clock: StageClock) -> Gathered:
         with clock.stage("data"):
-            samples = self.sampler.next(self.config.batch_size)
+            samples = self.sampler.next(self.config.batch_size // self.world.size)
             contexts = self.collector.contexts(samples)
             processor = self.collector.processor
             experience: list[Experience] = []
@@ -43,8 +47,8 @@ class SFT:
                         rollout=number,
                     )
                 )
-        tokens = sum(len(entry.row.completion) for entry in experience)
-        metrics = {"data/target_tokens_mean": tokens / len(experience)}
+        tokens = sum(self.world.gather(sum(len(entry.row.completion) for entry in experience)))
+        metrics = {"data/target_tokens_mean": tokens / self.config.batch_size}
         return Gathered(experience=experience, metrics=metrics, tokens=tokens)
 
     def state(self) -> dict[str, Any]:

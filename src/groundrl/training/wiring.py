@@ -6,9 +6,12 @@ import contextlib
 import copy
 import json
 import logging
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -29,9 +32,11 @@ from groundrl.learner.objective import GRPOObjective, SFTObjective
 from groundrl.losses.config import ClipConfig, Normalisation
 from groundrl.models.load import Policy, load_policy
 from groundrl.models.lora import adapters_off, has_adapters
+from groundrl.models.sharding import shard
 from groundrl.rewards.grader import Grader
 from groundrl.rollout.collect import Collector
 from groundrl.run_config import RunConfig
+from groundrl.tracking.config import TrackerConfig
 from groundrl.tracking.display import Display
 from groundrl.tracking.lines import JsonLines
 from groundrl.training import provenance
@@ -45,6 +50,7 @@ from groundrl.training.run_folder import RunFolder
 from groundrl.training.sft import SFT
 from groundrl.training.state import RunState
 from groundrl.training.truth import check_samples
+from groundrl.world import World
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +59,9 @@ CHECKED = 4
 
 
 @contextlib.contextmanager
-def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resumed: bool) -> Iterator[Parts]:
+def wire(
+    folder: RunFolder, config: RunConfig, invocation: Invocation, *, resumed: bool, world: World
+) -> Iterator[Parts]:
     """The parts of a run, closed at the end whatever happens."""
     random.seed(config.seed)
     np.random.seed(config.seed)
@@ -65,35 +73,42 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
     prompt = config.prompt.build()
     rubric.check_tasks(source.tasks())
     prompt.check_tasks(source.tasks())
-    engine = config.rollout.engine.build(policy.model, policy.processor)
+    # an engine that samples with the model itself needs one that is whole
+    sampled = policy.model if world.alone else copy.deepcopy(policy.model).requires_grad_(False)
+    engine = config.rollout.engine.build(sampled, policy.processor)
     collector = Collector(engine, policy.processor, prompt, config.rollout.build_kind())
     checked = [source.sample(index) for index in range(min(CHECKED, source.size or CHECKED))]
     check_samples(checked, collector, rubric, policy.family.coordinate_space)
 
     grader = Grader(rubric, config.reward.grading)
     judge = Judge(config.eval, grader)
-    checkpoints = Checkpoints(folder.checkpoints, config.checkpoint.keep_last)
+    checkpoints = Checkpoints(folder.checkpoints, config.checkpoint.keep_last, world)
     checkpoints.clear_unfinished()
     after = _resume_state(checkpoints, config.algorithm.training_steps()) if resumed else None
-    learner = _learner(config, policy)
+    learner = _learner(config, policy, world)
     chosen, skipped = load_benchmarks(config.eval, config.task.name, config.prompt)
     benchmarks = [_benchmark(config, own, collector, grader, source, policy) for own in chosen]
     _report_shared("the held-out split", shared_images(source, heldout))
-    facts = _facts(config, invocation, folder, policy, source.fingerprint(), heldout.fingerprint())
+    facts = _facts(config, invocation, folder, policy, world, source.fingerprint(), heldout.fingerprint())
     if benchmarks:
         names = ", ".join(own.name for own in chosen)
         facts["benchmarks"] = names + (f" (skipped: {', '.join(skipped)})" if skipped else "")
-    tracker = config.tracker.build(
-        run_dir=folder.path,
-        run_name=folder.path.name,
-        config_dict=invocation.resolved,
-        resume_state=after,
-    )
-    gallery = config.tracker.build_gallery(folder.path, after)
-    rollouts = JsonLines(folder.path / "rollouts.jsonl")
-    if after is not None:
-        rollouts.truncate_after(int(after["step"]))
-    with Interrupt() as interrupt, Display() as display:
+    with contextlib.ExitStack() as stack:
+        own = folder.path if world.first else Path(stack.enter_context(TemporaryDirectory()))
+        others = config.tracker if world.first else TrackerConfig(gallery_samples=0, gallery_train_every=0)
+        tracker = others.build(
+            run_dir=own,
+            run_name=folder.path.name,
+            config_dict=invocation.resolved,
+            resume_state=after,
+        )
+        gallery = others.build_gallery(own, after)
+        rollouts = JsonLines(own / "rollouts.jsonl")
+        if after is not None:
+            rollouts.truncate_after(int(after["step"]))
+        interrupt = stack.enter_context(Interrupt())
+        shown = None if world.first else stack.enter_context(Path(os.devnull).open("w"))
+        display = stack.enter_context(Display(stream=shown))
         try:
             yield Parts(
                 config=config,
@@ -107,10 +122,11 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
                     judge,
                     config.rollout.sampling(),
                     shown=config.tracker.gallery_samples,
+                    world=world,
                 ),
                 benchmarks=benchmarks,
                 skipped=skipped,
-                method=_method(config, Sampler(source, config.seed), collector, grader),
+                method=_method(config, source, collector, grader, world),
                 learner=learner,
                 checkpoints=checkpoints,
                 tracker=tracker,
@@ -121,6 +137,7 @@ def wire(folder: RunFolder, config: RunConfig, invocation: Invocation, *, resume
                 clock=StageClock(),
                 facts=facts,
                 state=RunState(),
+                world=world,
             )
         finally:
             grader.close()
@@ -152,9 +169,8 @@ def _benchmark(
         "shared_images": "unknown" if shared is None else {"shared": shared[0], "of": shared[1]},
     }
     greedy_only = replace(config.eval, sampled_k=0)
-    return BenchmarkSuite(
-        benchmark=benchmark, suite=Suite(greedy_only, source, asking, judge, sampling), facts=facts
-    )
+    suite = Suite(greedy_only, source, asking, judge, sampling, world=World.of())
+    return BenchmarkSuite(benchmark=benchmark, suite=suite, facts=facts)
 
 
 def _report_shared(name: str, shared: tuple[int, int, list[str]] | None) -> None:
@@ -172,8 +188,11 @@ def _resume_state(checkpoints: Checkpoints, total: int) -> dict[str, Any]:
     return {**saved["tracker"], "step": saved["run"]["step"], "final_step": total}
 
 
-def _method(config: RunConfig, sampler: Sampler, collector: Collector, grader: Grader) -> Method | None:
+def _method(
+    config: RunConfig, source: SampleSource, collector: Collector, grader: Grader, world: World
+) -> Method | None:
     algorithm = config.algorithm
+    sampler = Sampler(source, config.seed, rank=world.rank, world_size=world.size)
     if isinstance(algorithm, GRPOConfig):
         return GRPO(
             algorithm,
@@ -183,13 +202,15 @@ def _method(config: RunConfig, sampler: Sampler, collector: Collector, grader: G
             advantage=algorithm.advantage.build(),
             sampling=config.rollout.sampling(),
             seed=config.seed,
+            world=world,
         )
     if isinstance(algorithm, SFTConfig):
-        return SFT(algorithm, sampler=sampler, collector=collector)
+        return SFT(algorithm, sampler=sampler, collector=collector, world=world)
     return None
 
 
-def _learner(config: RunConfig, policy: Policy) -> Learner | None:
+def _learner(config: RunConfig, policy: Policy, world: World) -> Learner | None:
+    """Shards the model, after a reference was copied from it."""
     algorithm = config.algorithm
     banned, pad_id = policy.processor.banned_ids, policy.processor.pad_id
     if isinstance(algorithm, GRPOConfig):
@@ -197,6 +218,8 @@ def _learner(config: RunConfig, policy: Policy) -> Learner | None:
             raise ConfigError("algorithm.loss", "is not a loss that GRPO knows", todo="use clip")
         scorer = Scorer(temperature=config.rollout.temperature, banned_ids=banned, pad_id=pad_id)
         beta = algorithm.kl.weight()
+        reference = _reference(policy, scorer) if beta > 0 else None
+        shard(policy.model, policy.family, world)
         return Learner(
             policy.model,
             scorer,
@@ -210,9 +233,11 @@ def _learner(config: RunConfig, policy: Policy) -> Learner | None:
                 constant_length=config.rollout.max_new_tokens,
             ),
             algorithm.optim,
-            reference=_reference(policy, scorer) if beta > 0 else None,
+            reference=reference,
+            world=world,
         )
     if isinstance(algorithm, SFTConfig):
+        shard(policy.model, policy.family, world)
         return Learner(
             policy.model,
             Scorer(temperature=1.0, banned_ids=banned, pad_id=pad_id),
@@ -226,6 +251,7 @@ def _learner(config: RunConfig, policy: Policy) -> Learner | None:
                 constant_length=1,
             ),
             algorithm.optim,
+            world=world,
         )
     return None
 
@@ -251,7 +277,8 @@ def evaluate_references(parts: Parts) -> dict[str, Any]:
         other = load_policy(replace(config.model, path=path, init_from=None))
         engine = config.rollout.engine.build(other.model, other.processor)
         collector = Collector(engine, other.processor, parts.collector.prompt, parts.collector.kind)
-        suite = Suite(config.eval, parts.suite.source, collector, parts.suite.judge, parts.suite.sampling)
+        own = parts.suite
+        suite = Suite(config.eval, own.source, collector, own.judge, own.sampling, world=own.world)
         out[name] = as_json(suite.evaluate(config.eval.samples, progress=1.0).metrics)
         engine.close()
     return out
@@ -262,6 +289,7 @@ def _facts(
     invocation: Invocation,
     folder: RunFolder,
     policy: Policy,
+    world: World,
     train_fingerprint: str,
     heldout_fingerprint: str,
 ) -> dict[str, Any]:
@@ -269,13 +297,14 @@ def _facts(
     parameters = list(policy.model.parameters())
     trainable = sum(p.numel() for p in parameters if p.requires_grad)
     machine = provenance.machine(parameters[0].device)
+    processes = "" if world.alone else f", {world.size} processes"
     return {
         "run": str(folder.path),
         "command": "python train.py " + " ".join(invocation.overrides),
         "model": config.model.init_from or config.model.path,
         "model_sha256": policy.fingerprint,
         "parameters": f"{sum(p.numel() for p in parameters):,} ({trainable:,} learn)",
-        "device": f"{machine['device']} ({machine['name']}), {machine['threads']} threads",
+        "device": f"{machine['device']} ({machine['name']}), {machine['threads']} threads{processes}",
         "precision": str(config.model.precision),
         "task": str(config.task.name),
         "prompt": f"{config.prompt.provenance} wording",

@@ -16,6 +16,7 @@ from transformers import DynamicCache
 
 from groundrl.models.forward import Row, embed, image_features, pack
 from groundrl.models.processor import Processor
+from groundrl.models.sharding import full_state, is_sharded
 from groundrl.rollout.engines.base import Completion, Request, Sampling
 from groundrl.rollout.engines.draw import draw, uniforms
 
@@ -24,7 +25,11 @@ COMPACT_BELOW = 0.75
 
 
 class HFEngine:
-    """An `Engine` on a transformers model that somebody else trains."""
+    """An `Engine` on a transformers model that somebody else trains.
+
+    A process of several cannot sample with the sharded model: each would have to make the same number of
+    steps. There the engine is given a copy before the model is sharded.
+    """
 
     def __init__(self, model: Any, processor: Processor, *, max_batch: int) -> None:
         self.model = model
@@ -32,7 +37,13 @@ class HFEngine:
         self.max_batch = max_batch
 
     def sync_weights(self, model: Any) -> None:
-        self.model = model
+        """Sample with `model` itself; where it is sharded, with this engine's own copy of its values."""
+        if not is_sharded(model):
+            self.model = model
+            return
+        own = self.model.state_dict()
+        for name, value in full_state(model):
+            own[name].copy_(value)
 
     def close(self) -> None:
         return None
