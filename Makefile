@@ -5,11 +5,13 @@ PY := $(VENV)/bin/python
 OVERRIDES ?=
 N ?= 3
 RUN ?=
+TO ?=
+ARGS ?=
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test check lint types layers show tiny data-preview data-check show-prompt lint-prompts eval rescore kill-test bench bench-rewards attack-table fuzz clean
+.PHONY: help setup train test check lint types layers show tiny data-preview data-check show-prompt lint-prompts eval export rescore kill-test bench bench-rewards attack-table fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -60,6 +62,9 @@ lint-prompts: setup  ## every prompt option against the synthetic worlds
 
 eval: setup  ## evaluate a checkpoint: OVERRIDES="model=qwen3b eval=ovd paths.data=FOLDER"
 	$(PY) train.py algorithm=eval_only $(OVERRIDES)
+
+export: setup  ## the run's model with a card: RUN=FOLDER TO=FOLDER (ARGS=--last or --adapter)
+	$(PY) -m groundrl.training.export $(RUN) $(TO) $(ARGS)
 
 rescore: setup  ## judge a run's stored answers again: RUN=FOLDER OVERRIDES="reward=giou"
 	$(PY) -m groundrl.training.rescore $(RUN) $(OVERRIDES)

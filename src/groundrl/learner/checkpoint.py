@@ -117,12 +117,12 @@ def load(folder: Path, policy: Policy, learner: Learner) -> dict[str, Any]:
         missing = set(adapter_state(policy.model)) ^ set(weights)
         if missing:
             raise CheckpointError(f"{folder}: adapters do not fit the model, e.g. {sorted(missing)[0]}")
-        _put(policy.model, weights)
+        load_weights(policy.model, weights)
     else:
         saved = type(policy.model).from_pretrained(
             str(folder / "model"), dtype=policy.model.dtype, trust_remote_code=False, use_safetensors=True
         )
-        _put(policy.model, saved.state_dict())
+        load_weights(policy.model, saved.state_dict())
     if (folder / SHARDS).is_dir():
         _load_optimizer(learner, load_shards(folder / SHARDS, learner.master.masters))
     else:
@@ -132,7 +132,7 @@ def load(folder: Path, policy: Policy, learner: Learner) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def _put(model: Any, weights: dict[str, Tensor]) -> None:
+def load_weights(model: Any, weights: dict[str, Tensor]) -> None:
     """Copy full values into the model, sharded or not."""
     own = model.state_dict()
     for name, value in weights.items():

@@ -24,13 +24,17 @@ def inject(model: Any, family: Family, config: LoraConfig) -> None:
     """
     if config.rank == 0:
         return
-    pattern = rf"{family.decoder_layers.replace('.', r'[.]')}[.].*[.]({'|'.join(family.adapter_targets)})"
-    peft_config = PeftConfig(
-        r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=pattern
-    )
-    inject_adapter_in_model(peft_config, model, adapter_name=ADAPTER)
+    inject_adapter_in_model(peft_config(family, config), model, adapter_name=ADAPTER)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_("lora_" in name)
+
+
+def peft_config(family: Family, config: LoraConfig) -> PeftConfig:
+    """The adapters as peft describes them."""
+    pattern = rf"{family.decoder_layers.replace('.', r'[.]')}[.].*[.]({'|'.join(family.adapter_targets)})"
+    return PeftConfig(
+        r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=pattern
+    )
 
 
 def has_adapters(model: Any) -> bool:
