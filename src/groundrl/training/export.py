@@ -31,19 +31,13 @@ from groundrl.training.resume import saved_run
 from groundrl.training.run_folder import CONFIG, RESULT, check_run_folder
 
 CARD = "README.md"
-HEADLINE = (
-    "greedy/iou",
-    "greedy/acc50",
-    "greedy/ap",
-    "greedy/accuracy",
-    "greedy/format",
-    "greedy/tokens_mean",
-)
+FACTS = ("model", "model_sha256", "task", "seed", "config_hash", "train_fingerprint", "commit", "versions")
+HEADLINE = ("iou", "acc50", "ap", "accuracy", "format", "tokens_mean")
 
 
 def export(run: Path, target: Path, *, last: bool = False, adapter: bool = False) -> Path:
-    """Write the folder and return it. Raises RunFolderError for a run without a model, a `target` that exists,
-    and for adapters of a run that trained none."""
+    """Write the folder and return it. Raises RunFolderError for a run without a model, a `target` that is
+    there already, and for adapters of a run that trained none."""
     config, _ = saved_run(check_run_folder(str(run)))
     if target.exists():
         raise RunFolderError(f"{target} exists; give a folder that does not")
@@ -56,9 +50,9 @@ def export(run: Path, target: Path, *, last: bool = False, adapter: bool = False
         _write_last(config, _newest(run), target)
     else:
         best = run / "best"
-        if not best.is_dir() or (problem := check_manifest(best)) is not None:
-            why = "has no best checkpoint" if not best.is_dir() else f"cannot be used: {problem}"
-            raise RunFolderError(f"{best}: {why}; use --last")
+        problem = check_manifest(best) if best.is_dir() else "there is none"
+        if problem is not None:
+            raise RunFolderError(f"{best}: the best checkpoint cannot be used ({problem}); use --last")
         shutil.copytree(best, target, ignore=shutil.ignore_patterns(MANIFEST))
     (target / CARD).write_text(card(run, config, adapter=adapter, last=last or adapter), encoding="utf-8")
     return target
@@ -81,9 +75,8 @@ def _write_adapter(config: RunConfig, checkpoint: Path, target: Path) -> None:
     """In peft's layout: its names have `base_model.model.` in front and no adapter's name inside."""
     weights = load_file(checkpoint / "adapter.safetensors")
     target.mkdir(parents=True)
-    named = {
-        f"base_model.model.{name.replace(f'.{ADAPTER}.', '.')}": value for name, value in weights.items()
-    }
+    places = {name: f"base_model.model.{name.replace(f'.{ADAPTER}.', '.')}" for name in weights}
+    named = {places[name]: value for name, value in weights.items()}
     save_file(named, target / "adapter_model.safetensors")
     folder = resolve(config.model.path)
     family = family_of(read_model_type(folder / "config.json", "model.path"), str(folder))
@@ -114,20 +107,10 @@ def card(run: Path, config: RunConfig, *, adapter: bool, last: bool) -> str:
         "| | |",
         "| --- | --- |",
     ]
-    names = (
-        "model",
-        "model_sha256",
-        "task",
-        "seed",
-        "config_hash",
-        "train_fingerprint",
-        "commit",
-        "versions",
-    )
-    lines += [f"| {name} | {facts.get(name, 'unknown')} |" for name in names]
+    lines += [f"| {name} | {facts.get(name, 'unknown')} |" for name in FACTS]
     lines += ["", "| held-out samples | before | after |", "| --- | --- | --- |"]
     evals: Mapping[str, Any] = result.get("eval", {})
-    for name in HEADLINE:
+    for name in (f"greedy/{metric}" for metric in HEADLINE):
         values = [evals.get(when, {}).get(name) for when in ("before", "after")]
         if any(values):
             lines.append(f"| {name} | {' | '.join(_interval(value) for value in values)} |")
