@@ -71,7 +71,7 @@ def test_missing_weights_on_a_machine_without_a_gpu(cli: Cli) -> None:
         ("no template", "the checkpoint folder lacks chat_template.jinja"),
         ("{broken", "config.json is no model's configuration"),
         ("[]", "config.json is no model's configuration"),
-        ('{"model_type": "gpt2"}', "model_type 'gpt2' is not a known family; known: qwen2_5_vl"),
+        ('{"model_type": "gpt2"}', "model_type 'gpt2' is not a known family; known: internvl, qwen2_5_vl"),
     ],
 )
 def test_a_folder_that_is_no_checkpoint(cli: Cli, tmp_path: Path, text: str | None, problem: str) -> None:

@@ -56,7 +56,8 @@ class ModelConfig:
     path                    checkpoint folder (safetensors, tokenizer, image processor)
     init_from               another folder to start the weights from (null: those of `path`)
     architecture            config.json that `debug=plan` builds on the meta device when `path` is absent
-    min_pixels, max_pixels  an image is resized so that its area lies between them
+    min_pixels, max_pixels  an image is resized so that its area lies between them; a family with tiles cuts
+                            at most max_pixels / (pixels of a tile) of them, at least one
     references              checkpoints evaluated on the same samples at the end, by the name in the table
     """
 

@@ -7,6 +7,7 @@ positions (M-RoPE) are computed per row from its own images, so padding cannot s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from groundrl.models.family import family_of
 from groundrl.models.sharding import is_sharded
 from groundrl.types import PreparedImage
+
+CHANNELS = 3
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,16 +54,20 @@ class Packed:
 
 
 class PositionCache:
-    """M-RoPE positions of prompts, computed once for the completions that share a prompt."""
+    """Positions of prompts, computed once for the completions that share a prompt; without M-RoPE the three
+    rows are equal."""
 
     def __init__(self, model: Any) -> None:
         self._inner = model.model
+        self._mrope = family_of(model.config.model_type, "the model").mrope
         self._image_id = int(model.config.image_token_id)
         self._known: dict[tuple[int, int], Tensor] = {}
         self._keep: list[object] = []
 
     def of(self, ids: NDArray[np.int64], images: tuple[PreparedImage, ...]) -> Tensor:
         """Positions [3, len(ids)] of one unpadded row."""
+        if not self._mrope:
+            return torch.arange(len(ids)).expand(3, -1)
         key = (id(ids), id(images))
         if key not in self._known:
             row = torch.from_numpy(ids)[None]
@@ -76,7 +84,7 @@ def pack(rows: Sequence[Row], model: Any, *, pad_id: int, device: torch.device) 
     if not rows:
         raise ValueError("pack: no rows")
     image_id = int(model.config.image_token_id)
-    merge = int(model.config.vision_config.spatial_merge_size) ** 2
+    merge = family_of(model.config.model_type, "the model").merge_size ** 2
     cache = PositionCache(model)
     lengths = [len(row.prompt) + len(row.completion) for row in rows]
     longest, most = max(lengths), max(1, *(len(row.completion) for row in rows))
@@ -148,6 +156,10 @@ def image_features(model: Any, packed: Packed) -> Tensor | None:
     """Vision features of the distinct images, [tokens, hidden]."""
     if packed.patches is None:
         return None
+    if family_of(model.config.model_type, "the model").tiled:
+        side = math.isqrt(packed.patches.shape[1] // CHANNELS)
+        tiles = packed.patches.view(-1, CHANNELS, side, side)
+        return model.model.get_image_features(tiles).pooler_output.flatten(0, 1)
     return torch.cat(model.model.get_image_features(packed.patches, packed.grids).pooler_output)
 
 
@@ -163,18 +175,51 @@ def _untouched(model: Any, embeds: Tensor) -> Tensor:
     """Nothing, by way of the vision tower: where it is sharded all processes must run it, or those that have
     images wait for ever for those that have none."""
     vision = model.config.vision_config
+    if family_of(model.config.model_type, "the model").tiled:
+        height, width = vision.image_size
+        features = model.model.get_image_features(embeds.new_zeros(1, CHANNELS, height, width)).pooler_output
+        return 0.0 * features.sum()
     side = int(vision.spatial_merge_size)
-    width = int(vision.in_channels) * int(vision.temporal_patch_size) * int(vision.patch_size) ** 2
+    width = CHANNELS * int(vision.temporal_patch_size) * int(vision.patch_size) ** 2
     patches = embeds.new_zeros(side * side, width)
     grid = torch.tensor([[1, side, side]], device=embeds.device)
-    return 0.0 * torch.cat(model.model.get_image_features(patches, grid).pooler_output).sum()
+    made = model.model.get_image_features(patches, grid)
+    deep = [part for level in getattr(made, "deepstack_features", None) or () for part in level]
+    return 0.0 * torch.stack([part.sum() for part in (*made.pooler_output, *deep)]).sum()
+
+
+def decoder_inputs(model: Any, packed: Packed) -> dict[str, Any]:
+    """What the language model is called with: `inputs_embeds` [B, L, hidden] and, where the family has
+    deepstack and the batch images, `visual_pos_masks` [B, L] and `deepstack_visual_embeds`, a list of
+    [s, hidden] in the order of the mask (DeepStack, Meng et al. 2024, section 3)."""
+    if packed.patches is None:
+        return {"inputs_embeds": embed(model, packed, None)}
+    if not family_of(model.config.model_type, "the model").deepstack:
+        return {"inputs_embeds": embed(model, packed, image_features(model, packed))}
+    made = model.model.get_image_features(packed.patches, packed.grids)
+    mask = torch.zeros_like(packed.input_ids, dtype=torch.bool)
+    mask[packed.slots] = True
+    return {
+        "inputs_embeds": embed(model, packed, torch.cat(made.pooler_output)),
+        "visual_pos_masks": mask,
+        "deepstack_visual_embeds": [
+            torch.cat(level)[packed.feature_index] for level in made.deepstack_features
+        ],
+    }
+
+
+def place(model: Any, positions: Tensor) -> Tensor:
+    """Positions [3, B, L] in the shape that the language model takes: [B, L] without M-RoPE."""
+    return positions if family_of(model.config.model_type, "the model").mrope else positions[0]
 
 
 def completion_logits(model: Any, packed: Packed) -> Tensor:
     """Logits [B, C, V] that predict each completion token."""
-    embeds = embed(model, packed, image_features(model, packed))
     hidden = model.model.language_model(
-        inputs_embeds=embeds, position_ids=packed.positions, attention_mask=None, use_cache=False
+        **decoder_inputs(model, packed),
+        position_ids=place(model, packed.positions),
+        attention_mask=None,
+        use_cache=False,
     ).last_hidden_state
     index = packed.columns[..., None].expand(-1, -1, hidden.shape[-1])
     return model.lm_head(hidden.gather(1, index))

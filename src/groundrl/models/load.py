@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import transformers
 from transformers import AutoTokenizer
+from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from groundrl.config.repo import resolve
@@ -101,12 +102,30 @@ def load_processor(folder: Path, family: Family, config: ModelConfig) -> Process
     template = folder / "chat_template.json"
     if tokenizer.chat_template is None and template.is_file():
         tokenizer.chat_template = json.loads(template.read_text("utf-8"))["chat_template"]
-    limits = {"shortest_edge": config.min_pixels, "longest_edge": config.max_pixels}
-    image_processor = Qwen2VLImageProcessorPil.from_pretrained(str(folder), size=limits)
     settings = json.loads((folder / "config.json").read_text("utf-8"))
     text = settings.get("text_config") or settings
     length = text.get("max_position_embeddings", settings.get("max_position_embeddings"))
+    if family.tiled:
+        return Processor(tokenizer, _tiling(folder, config), family, context_length=length)
+    limits = {"shortest_edge": config.min_pixels, "longest_edge": config.max_pixels}
+    image_processor = Qwen2VLImageProcessorPil.from_pretrained(str(folder), size=limits)
+    sizes = (int(image_processor.patch_size), int(image_processor.merge_size))
+    if sizes != (family.patch_size, family.merge_size):
+        raise ConfigError(
+            "model.path",
+            f"preprocessor_config.json has patch and merge size {sizes}, the family {family.model_type} has "
+            f"{(family.patch_size, family.merge_size)}",
+            got=str(folder),
+            todo="copy preprocessor_config.json from the original",
+        )
     return Processor(tokenizer, image_processor, family, context_length=length)
+
+
+def _tiling(folder: Path, config: ModelConfig) -> GotOcr2ImageProcessorPil:
+    """At most as many tiles as `max_pixels` holds, at least one; several get a thumbnail of the whole."""
+    made = GotOcr2ImageProcessorPil.from_pretrained(str(folder), crop_to_patches=True)
+    made.max_patches = max(1, config.max_pixels // (made.size["height"] * made.size["width"]))
+    return made
 
 
 def load_policy(config: ModelConfig) -> Policy:
@@ -139,22 +158,23 @@ def load_policy(config: ModelConfig) -> Policy:
 def freeze(model: Any, family: Family, *, vision: bool, projector: bool) -> None:
     """Stop the gradients of the vision tower and of the projector; raises when a name matches nothing.
 
-    The projector lies inside the tower in Qwen2.5-VL; freezing the tower leaves it out.
+    The projector lies inside the tower in the Qwen families; freezing the tower leaves it out.
     """
     wanted = {
-        "freeze_vision": (vision, family.vision_prefix),
-        "freeze_projector": (projector, family.projector_prefix),
+        "freeze_vision": (vision, (family.vision_prefix,)),
+        "freeze_projector": (projector, family.projectors),
     }
-    for key, (on, prefix) in wanted.items():
+    for key, (on, prefixes) in wanted.items():
         if not on:
             continue
         hit = 0
         for name, parameter in model.named_parameters():
-            inside = name.startswith(prefix)
-            if key == "freeze_vision" and name.startswith(family.projector_prefix):
+            inside = name.startswith(prefixes)
+            if key == "freeze_vision" and name.startswith(family.projectors):
                 inside = False
             if inside:
                 parameter.requires_grad_(False)
                 hit += 1
         if hit == 0:
-            raise ConfigError(f"model.{key}", f"no parameter is named {prefix}*", todo="report the family")
+            names = " or ".join(f"{prefix}*" for prefix in prefixes)
+            raise ConfigError(f"model.{key}", f"no parameter is named {names}", todo="report the family")

@@ -13,7 +13,14 @@ from groundrl.models.family import Family
 from groundrl.models.load import freeze
 from groundrl.models.lora import inject
 from groundrl.models.plan_memory import GIB, MIB, Item, Load, Sizes, drawing, learning, states
-from groundrl.models.plan_names import Units, build_meta, check_adapters, check_names, find_units
+from groundrl.models.plan_names import (
+    Units,
+    build_meta,
+    check_adapters,
+    check_names,
+    find_units,
+    vision_depth,
+)
 
 LIMIT = 80
 """GiB of the device that the plan is held against (A100, H100)."""
@@ -62,6 +69,9 @@ def sizes_of(model: Any, family: Family, units: Units) -> Sizes:
     """Counts and widths of a built model, adapters and freezing applied."""
     text, vision = model.config.text_config, model.config.vision_config
     head = int(getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads)
+    # Qwen2-VL: hidden_size is the language model's, the tower's own widths are these
+    width = int(getattr(vision, "embed_dim", None) or vision.hidden_size)
+    inner = int(getattr(vision, "intermediate_size", None) or width * vision.mlp_ratio)
     parameters = list(model.named_parameters())
     return Sizes(
         parameters=sum(p.numel() for _, p in parameters),
@@ -75,13 +85,13 @@ def sizes_of(model: Any, family: Family, units: Units) -> Sizes:
         heads=int(text.num_attention_heads),
         intermediate=int(text.intermediate_size),
         vocabulary=int(text.vocab_size),
-        vision_layers=int(vision.depth),
-        vision_hidden=int(vision.hidden_size),
-        vision_intermediate=int(vision.intermediate_size),
+        vision_layers=vision_depth(vision),
+        vision_hidden=width,
+        vision_intermediate=inner,
         vision_trains=any(
             p.requires_grad
             for name, p in parameters
-            if name.startswith(family.vision_prefix) and not name.startswith(family.projector_prefix)
+            if name.startswith(family.vision_prefix) and not name.startswith(family.projectors)
         ),
     )
 
@@ -99,10 +109,11 @@ def _parameters(sizes: Sizes, tower: int, projector: int) -> list[str]:
 
 def _names(family: Family, units: Units, sizes: Sizes) -> list[str]:
     decoder, vision, rest = (part / sizes.parameters for part in (units.decoder, units.vision, units.root))
+    projectors = ", ".join(f"{prefix}*" for prefix in family.projectors)
     return [
         "",
         "names, all found",
-        f"  freezing    {family.vision_prefix}* without the projector, {family.projector_prefix}*",
+        f"  freezing    {family.vision_prefix}* without the projector, {projectors}",
         f"  adapters    {', '.join(family.adapter_targets)}",
         f"              in each of {units.decoder_blocks} decoder layers, none in the vision tower",
         f"  sharding    {units.decoder_blocks} x {family.decoder_layers} ({decoder:.1%} of all parameters)",

@@ -27,15 +27,20 @@ class Units:
     root: int
 
 
-def build_meta(file: Path, key: str) -> tuple[Any, Family]:
-    """The model that `file` (a config.json) describes, on the meta device. Raises ConfigError."""
+def read_family(file: Path, key: str) -> tuple[dict[str, Any], Family]:
+    """(settings, family) of a config.json. Raises ConfigError, and UserError for an unknown family."""
     try:
         settings: dict[str, Any] = json.loads(file.read_text("utf-8"))
         model_type = settings["model_type"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         problem = f"cannot be read as a model's configuration ({type(error).__name__})"
         raise ConfigError(key, problem, got=str(file), todo="give a checkpoint's config.json") from None
-    family = family_of(model_type, str(file))
+    return settings, family_of(model_type, str(file))
+
+
+def build_meta(file: Path, key: str) -> tuple[Any, Family]:
+    """The model that `file` (a config.json) describes, on the meta device. Raises ConfigError."""
+    settings, family = read_family(file, key)
     model_class: Any = getattr(transformers, family.model_class)
     with torch.device("meta"):
         return model_class(model_class.config_class.from_dict(settings)), family
@@ -55,12 +60,18 @@ def check_names(model: Any, family: Family) -> tuple[int, int]:
                     f"{target}, not one; LoRA's targets in models/family.py do not fit this architecture"
                 )
     counts: list[int] = []
-    for prefix in (family.vision_prefix, family.projector_prefix):
-        counts.append(sum(p.numel() for name, p in model.named_parameters() if name.startswith(prefix)))
+    for prefix in (family.vision_prefix, *family.projectors):
+        outside = family.projectors if prefix == family.vision_prefix else ()
+        counts.append(
+            sum(
+                p.numel()
+                for name, p in model.named_parameters()
+                if name.startswith(prefix) and not name.startswith(outside)
+            )
+        )
         if not counts[-1]:
             raise UserError(f"no parameter is named {prefix}*; freezing in models/family.py does not fit")
-    tower, projector = counts
-    return tower - projector, projector
+    return counts[0], sum(counts[1:])
 
 
 def find_units(model: Any, family: Family) -> Units:
@@ -69,7 +80,7 @@ def find_units(model: Any, family: Family) -> Units:
     decoder, vision = _blocks(model, family.decoder_layers), _blocks(model, family.vision_blocks)
     for path, blocks, expected in (
         (family.decoder_layers, decoder, model.config.text_config.num_hidden_layers),
-        (family.vision_blocks, vision, model.config.vision_config.depth),
+        (family.vision_blocks, vision, vision_depth(model.config.vision_config)),
     ):
         if len(blocks) != expected:
             raise UserError(f"{path} holds {len(blocks)} blocks, the configuration says {expected}")
@@ -82,6 +93,11 @@ def find_units(model: Any, family: Family) -> Units:
         largest=max(map(_count, [*decoder, *vision])),
         root=_count(model) - in_decoder - in_vision,
     )
+
+
+def vision_depth(config: Any) -> int:
+    """Blocks of the vision tower; families name the number differently."""
+    return int(config.depth if hasattr(config, "depth") else config.num_hidden_layers)
 
 
 def check_adapters(model: Any, family: Family) -> None:

@@ -43,8 +43,16 @@ class Processor:
         except ValueError as error:
             size = f"{image.size[0]} x {image.size[1]} pixels"
             raise DataError("image", f"{size}: {error}", todo="crop or drop it") from None
-        grid = tuple(int(v) for v in made["image_grid_thw"][0])
         patch = self.family.patch_size
+        if self.family.tiled:
+            tiles = made["pixel_values"]
+            side = int(tiles.shape[-1])
+            return PreparedImage(
+                patches=np.ascontiguousarray(tiles.reshape(len(tiles), -1), dtype=np.float32),
+                grid_thw=(len(tiles), side // patch, side // patch),
+                frame=ImageFrame(original=image.size, processed=(side, side)),
+            )
+        grid = tuple(int(v) for v in made["image_grid_thw"][0])
         return PreparedImage(
             patches=np.ascontiguousarray(made["pixel_values"], dtype=np.float32),
             grid_thw=(grid[0], grid[1], grid[2]),
@@ -84,6 +92,8 @@ class Processor:
                 todo="place every image once, in order",
             )
         text = self.tokenizer.apply_chat_template(content, tokenize=False, add_generation_prompt=True)
+        token = self.family.image_token
+        text = text.replace(token, f"{self.family.image_start}{token}{self.family.image_end}")
         ids = self.tokenizer.encode(text, add_special_tokens=False)
         counts = [self.family.image_tokens(images[index].grid_thw) for index in order]
         return _expand(np.asarray(ids, dtype=np.int64), self.image_id, counts)

@@ -7,8 +7,10 @@ import math
 from groundrl.learner.algorithms import GRPOConfig, SFTConfig
 from groundrl.models.config import Attention, Precision
 from groundrl.models.family import QWEN25_VL, Family
+from groundrl.models.plan import config_file
 from groundrl.models.plan import plan as model_plan
 from groundrl.models.plan_memory import Load
+from groundrl.models.plan_names import read_family
 from groundrl.run_config import RunConfig
 
 TEXT_TOKENS = 256
@@ -17,7 +19,8 @@ TEXT_TOKENS = 256
 
 def plan(config: RunConfig) -> str:
     """The plan of a run, as text. Raises UserError when the architecture cannot be built."""
-    return model_plan(config.model, load_of(config))
+    _, family = read_family(*config_file(config.model))
+    return model_plan(config.model, load_of(config, family))
 
 
 def load_of(config: RunConfig, family: Family = QWEN25_VL) -> Load:

@@ -94,7 +94,9 @@ def test_folders_that_share_the_first_are_data_sets_of_their_own(root: Path) -> 
     again = samples(build(root, heldout_patterns=[f"Drone/large/**/{NAME}"]))
     assert [one.source for one in again] == ["Drone"]
     both = samples(build(root, heldout_patterns=[f"**/{NAME}"], mode=Mode.positive))
-    assert [one.source for one in both if "Pascal" in one.source] == ["PascalVOC_train"] + ["PascalVOC_valid"] * 2
+    assert [one.source for one in both if "Pascal" in one.source] == ["PascalVOC_train"] + [
+        "PascalVOC_valid"
+    ] * 2
     assert [one.source for one in samples(build(root / "PascalVOC"))] == ["valid"] * 2
     file = put(root / "alone", NAME, content([(1, 1, [1, 1, 2, 2])], 1))
     assert samples(build(file.parent, heldout_patterns=[NAME]))[0].source == "alone"
@@ -107,7 +109,9 @@ def test_a_file_that_two_patterns_match_is_read_once(root: Path) -> None:
 
 def test_splits_and_what_is_trained_and_evaluated_on(root: Path, caplog: pytest.LogCaptureFixture) -> None:
     train = build(root, Split.TRAIN, patterns=TRAIN)
-    assert [(one.source, one.truth.boxes[0].xyxy) for one in samples(train)] == [("PascalVOC", (5, 5, 10, 10))]
+    assert [(one.source, one.truth.boxes[0].xyxy) for one in samples(train)] == [
+        ("PascalVOC", (5, 5, 10, 10))
+    ]
     assert "trained and evaluated" not in caplog.text
     assert build(root, Split.TRAIN).size == 5
     assert f"{root}: the same images are trained and evaluated on" in caplog.text
@@ -134,9 +138,10 @@ def test_a_root_without_any_match_says_where_was_looked(root: Path) -> None:
 
 @pytest.mark.parametrize("bad", [[], [""], ["/data/**/a.json"], ["**a/b.json"]])
 def test_patterns_that_mean_nothing_are_refused(bad: list[str]) -> None:
-    for key in ("patterns", "heldout_patterns"):
-        with pytest.raises(ConfigError, match=key):
-            OdinwConfig(path="x", **{key: bad})
+    with pytest.raises(ConfigError, match=r"^patterns"):
+        OdinwConfig(path="x", patterns=bad)
+    with pytest.raises(ConfigError, match="heldout_patterns"):
+        OdinwConfig(path="x", heldout_patterns=bad)
 
 
 def test_a_wrong_image_names_its_file_and_row_and_can_be_skipped(

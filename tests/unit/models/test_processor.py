@@ -183,5 +183,7 @@ def test_placeholders_are_banned_and_ends_are_known(tiny_policy) -> None:
 
 
 def test_unknown_families_are_named() -> None:
-    with pytest.raises(UserError, match="model_type 'llava' is not a known family; known: qwen2_5_vl"):
+    with pytest.raises(
+        UserError, match="model_type 'llava' is not a known family; known: internvl, qwen2_5_vl"
+    ):
         family_of("llava", "weights/llava-rl-qwen2_5_vl")

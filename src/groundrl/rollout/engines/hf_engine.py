@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from groundrl.models.forward import Row, embed, image_features, pack
+from groundrl.models.forward import Row, decoder_inputs, pack, place
 from groundrl.models.processor import Processor
 from groundrl.models.sharding import full_state, is_sharded
 from groundrl.rollout.engines.base import Completion, Request, Sampling
@@ -119,7 +119,7 @@ class HFEngine:
         nothing = np.zeros(0, dtype=np.int64)
         rows = [Row(prompt=p.prompt_ids, images=p.images, completion=nothing) for p in prompts]
         packed = pack(rows, self.model, pad_id=self.processor.pad_id, device=device)
-        embeds = embed(self.model, packed, image_features(self.model, packed))
+        inputs = decoder_inputs(self.model, packed)
         positions = packed.positions
         lengths = torch.tensor([len(p.prompt_ids) for p in prompts], device=device)
         longest = int(lengths.max())
@@ -132,12 +132,16 @@ class HFEngine:
             source = torch.arange(longest, device=device)[None] - (longest - lengths)[:, None]
             mask = (source >= 0).long()
             source = source.clamp(min=0)
-            embeds = embeds.gather(1, source[..., None].expand(-1, -1, embeds.shape[-1]))
+            embeds = inputs["inputs_embeds"]
+            inputs["inputs_embeds"] = embeds.gather(1, source[..., None].expand(-1, -1, embeds.shape[-1]))
+            if "visual_pos_masks" in inputs:
+                # padding repeats the first column, which may be an image token
+                inputs["visual_pos_masks"] = inputs["visual_pos_masks"].gather(1, source) & mask.bool()
             positions = positions.gather(2, source[None].expand(3, -1, -1))
         cache = DynamicCache(config=self.model.config.get_text_config())
         hidden = self.model.model.language_model(
-            inputs_embeds=embeds,
-            position_ids=positions,
+            **inputs,
+            position_ids=place(self.model, positions),
             attention_mask=mask,
             past_key_values=cache,
             use_cache=True,
@@ -147,7 +151,7 @@ class HFEngine:
     def _decode(self, token: Tensor, position: Tensor, mask: Tensor | None, cache: DynamicCache) -> Tensor:
         hidden = self.model.model.language_model(
             inputs_embeds=self.model.get_input_embeddings()(token[:, None]),
-            position_ids=position[None, :, None].expand(3, -1, -1),
+            position_ids=place(self.model, position[None, :, None].expand(3, -1, -1)),
             attention_mask=mask,
             past_key_values=cache,
             use_cache=True,
