@@ -5,8 +5,8 @@
         dataset.heldout_path=outputs/coco/instances_heldout.json
 
 Any data set that is read from one file a split will do (coco, d3, refcoco, ovdeval, qa). Pictures stay where
-they are: the words to read the rows with are printed. The human turn is the question as the run's prompt words
-it, without the instruction on the format and the system message, which a run with `dataset=vlm_r1` adds.
+they are: the words to read the rows with are printed. The human turn is the question in the words of the
+prompt, without the instruction on the format and the system message, which a run on the rows adds.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def write_rows(folder: Path, config: RunConfig, split: Split) -> tuple[Path, Pat
     source = config.dataset.build(split)
     if not isinstance(source, RowSamples):
         problem = "is not read from one file with a row a sample"
-        raise ConfigError("dataset", problem, todo="e.g. dataset=coco; make one with scripts/shapes_to_coco.py")
+        raise ConfigError(
+            "dataset", problem, todo="e.g. dataset=coco; make one with scripts/shapes_to_coco.py"
+        )
     if unknown := source.tasks() - METHODS.keys():
         raise ConfigError("task", "has no form in VLM-R1's JSONL", got=str(min(unknown)))
     prompt = replace(config.prompt, suffix="", system="").build()

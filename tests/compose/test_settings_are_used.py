@@ -182,6 +182,7 @@ def _probe_grounding_data(tmp_path: Path) -> None:
     tests = [("iou_rec", "refcoco", words.split()) for words in names]
     tests += [("ap", "d3", [f"dataset.path={files['descriptions']}", "dataset.include_empty=true"])]
     tests += [("ap", "ovdeval", [f"dataset.path={files['hard_negatives']}", "dataset.mode=positive"])]
+    tests += [("ap", "odinw", [f"dataset.path={folder}", "dataset.patterns=[d3.json]"])]
     for reward, name, words in tests:
         config = compose_run([f"reward={reward}", f"dataset={name}", *words])
         for split in Split:

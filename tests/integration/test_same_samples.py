@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 COUNTS = {Split.TRAIN: 9, Split.HELDOUT: 6}
 """Samples of a split; the last is an image in which nothing is."""
-PROMPTS = ("ovd", "ovd_no_think", "ovd_enhanced", "ovd_enhanced_system", "ovd_standard", "ovd_zh")
+PROMPTS = ("ovd", "ovd_no_think", "ovd_enhanced_first", "ovd_enhanced_system", "ovd_standard", "ovd_zh")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,10 @@ def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def coco_words(coco: Path, *more: str) -> list[str]:
-    files = [f"dataset.path={coco}/instances_train.json", f"dataset.heldout_path={coco}/instances_heldout.json"]
+    files = [
+        f"dataset.path={coco}/instances_train.json",
+        f"dataset.heldout_path={coco}/instances_heldout.json",
+    ]
     return ["reward=odlength", "dataset=coco", "dataset.mode=positive", *files, *more]
 
 
@@ -82,7 +85,9 @@ def test_both_forms_give_the_same_samples(
             assert right.id == f"{split}:{left.id}"
             assert (left.task, left.truth, left.split) == (right.task, right.truth, right.split)
             assert [image.tobytes() for image in left.images] == [image.tobytes() for image in right.images]
-            messages = [config.prompt.build().messages(one) for config, one in ((ours, left), (theirs, right))]
+            messages = [
+                config.prompt.build().messages(one) for config, one in ((ours, left), (theirs, right))
+            ]
             assert shown(messages[0]) == shown(messages[1])
             assert all(target in shown(messages[1])[-1][1] for target in left.targets)
             images = [loaded_policy.processor.prepare(image) for image in left.images]
@@ -92,7 +97,12 @@ def test_both_forms_give_the_same_samples(
 
 def test_a_row_as_it_is_written(coco: Path, tmp_path: Path) -> None:
     """The question without the instruction, the labels that are there, None where nothing is."""
-    words = ["prompt.template=Find {targets}.", "prompt.suffix=Think.", "prompt.system=S", "dataset.negatives=[1,1]"]
+    words = [
+        'prompt.template="Find {targets}."',
+        "prompt.suffix=Think.",
+        "prompt.system=S",
+        "dataset.negatives=[1,1]",
+    ]
     assert to_vlm_r1([str(tmp_path), *coco_words(coco, *words)]) == 0
     rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text("utf-8").splitlines()]
     empty = rows[-1]
@@ -129,7 +139,9 @@ def test_referring_expressions_and_answers(coco: Path, tmp_path: Path) -> None:
     words = ["reward=answer", "task=mcq", *words]
     assert to_vlm_r1([str(tmp_path / "mcq"), *words]) == 0
     left = split_of(compose_run(words), Split.HELDOUT)
-    right = split_of(compose_run(["reward=answer", "task=mcq", *vlm_r1_words(tmp_path / "mcq", coco)[1:]]), Split.HELDOUT)
+    right = split_of(
+        compose_run(["reward=answer", "task=mcq", *vlm_r1_words(tmp_path / "mcq", coco)[1:]]), Split.HELDOUT
+    )
     assert [one.truth.answer for one in left] == [one.truth.answer for one in right]
     assert {one.task for one in right} == {Task.mcq}
 
@@ -141,4 +153,4 @@ def test_what_the_form_cannot_hold_is_refused(coco: Path, tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match="dataset: is not read from one file"):
         convert("reward=ap", "dataset=shapes_ovd")
     with pytest.raises(DataError, match=r"instances_train.json, row 1: .*its question holds <image>"):
-        convert(*coco_words(coco, "prompt.template=In <image> find {targets}"))
+        convert(*coco_words(coco, 'prompt.template="In <image> find {targets}"'))

@@ -18,6 +18,9 @@ from groundrl.data.turns import MARK, place_images
 from groundrl.parsing.answer import LOCATING
 from groundrl.types import Message, Task
 
+YES_NO = {"1": "yes", "true": "yes", "0": "no", "false": "no"}
+"""Other forms in which files write the truth of a yes_no question."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
@@ -59,6 +62,8 @@ class Columns:
         if options:
             question = f"{question.rstrip()}\n{write_options(options)}"
             truth = right_letter(record, options, answer_text(record, truth))
+        elif task is Task.yes_no:
+            truth = YES_NO.get(str(truth).strip().lower(), truth)
         question, messages = _placed(record, question, len(images))
         return Row(
             number=record.number,

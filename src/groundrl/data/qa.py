@@ -1,9 +1,9 @@
 """`dataset=qa`: questions with one right answer, in JSON, JSONL or Parquet, under keys that the user names.
 
-ChartQA, TableVQA, MathVision, MMStar, ThinkLite and V* differ in the names of their columns only; the words
-that each needs stand in docs/howto/data/qa.md. Images are paths, bytes, base64, or the {bytes, path} objects
-of the `datasets` library (huggingface/datasets, src/datasets/features/image.py), which reads Parquet and is
-optional.
+ChartQA, TableVQA, MathVision, MMStar, ThinkLite, V*, SuperCLEVR and CLEVR-70k differ in the names of their
+columns only; the words that each needs, and what they were read from, stand in docs/howto/data/qa.md. Images
+are paths, bytes, base64, or the {bytes, path} objects of the `datasets` library (huggingface/datasets,
+src/datasets/features/image.py), which reads Parquet and is optional.
 
 Options become lettered lines below the question, and the truth the letter of the right one. Images stand
 before the question, unless `<image>` marks place them elsewhere.

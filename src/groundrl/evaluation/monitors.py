@@ -83,7 +83,7 @@ def _asked_in_talk(sample: Sample, labels: Iterable[str]) -> set[str]:
     turns = (message.parts for message in sample.messages if message.role == "user")
     texts = [part.text for parts in turns for part in parts if isinstance(part, TextPart)]
     talk = normalise_label("\n".join(texts)[:_NAMED_CHARS])
-    # the cheap test first: a flooding answer may hold thousands of labels, and a pattern tries each everywhere
+    # the cheap test first: an answer may hold thousands of labels, and a pattern tries each everywhere
     return {label for label in set(labels) if label and label in talk and named_in(talk, {label})}
 
 

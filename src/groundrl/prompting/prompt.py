@@ -61,7 +61,8 @@ class PromptConfig:
     list_style     how target names are listed
     separator      put between target names in the list style `semicolons`
     suffix         instruction on thinking and answering
-    suffix_place   after the question (behind a space), before it (on an own line), or in the system role
+    suffix_place   after the question (behind a space), before it (on an own line, behind images that stand in
+                   front), or in the system role
     system         system message (empty: none of ours; the chat template may add its own)
     conversations  whether suffix and system are added to conversations that the data brings; the suffix goes
                    to their last user turn, and a system message of their own is kept
@@ -156,7 +157,8 @@ class Prompt:
         elif config.suffix and asked:
             parts = messages[asked[-1]].parts
             if config.suffix_place is SuffixPlace.before:
-                parts = (TextPart(f"{config.suffix}\n"), *parts)
+                texts = next((n for n, one in enumerate(parts) if isinstance(one, TextPart)), len(parts))
+                parts = (*parts[:texts], TextPart(f"{config.suffix}\n"), *parts[texts:])
             else:
                 parts = (*parts, TextPart(f" {config.suffix}"))
             messages[asked[-1]] = replace(messages[asked[-1]], parts=parts)

@@ -68,8 +68,8 @@ def test_false_alarms_on_a_row_without_objects(folder: Path) -> None:
     """Two answers: None, and three boxes of which two have a name that was asked for."""
     none = sample(folder, "None")
     answers = [graded(text, none) for text in (NOTHING, boxes("cat", "Hot  dog", "unicorn"))]
-    summary = summarise([SampleResult.of(answers)], prefix="greedy", resamples=0)
-    metrics = {name.removeprefix("greedy/"): one.value for name, one in summary.items()}
+    summary = summarise([SampleResult.of(answers)], prefix="sampled", resamples=0)
+    metrics = {name.removeprefix("sampled/"): one.value for name, one in summary.items()}
     assert (metrics["false_alarm"], metrics["negatives_right"]) == (0.5, 0.5)
     assert metrics["absent_boxes_mean"] == 1.5
     assert metrics["monitor/absent_boxes"] == 1.0  # 0 and 2
