@@ -45,7 +45,7 @@ def write_model(folder: Path, changes: dict[str, int]) -> int:
     from groundrl.models.tiny.architecture import build_config, build_image_processor
 
     tokenizer: Any = AutoTokenizer.from_pretrained(str(resolve("assets/tiny-vlm/v1/rec-start")))
-    config = build_config(tokenizer)
+    config: Any = build_config(tokenizer)
     for name, value in changes.items():
         setattr(config.text_config, name, value)
     if changes:
@@ -121,7 +121,9 @@ def main() -> int:
     parser.add_argument("--words", nargs="*", default=[], help="settings of our side")
     parser.add_argument("--write", action="store_true", help=f"add to {RESULT.name}")
     options = parser.parse_args()
-    versions = "import trl, torch, transformers as t; print(trl.__version__, torch.__version__, t.__version__)"
+    versions = (
+        "import trl, torch, transformers as t; print(trl.__version__, torch.__version__, t.__version__)"
+    )
     peer_versions = subprocess.run(
         [options.peer, "-c", versions], capture_output=True, text=True, check=True
     ).stdout.split()
@@ -134,7 +136,9 @@ def main() -> int:
                 row = compared(options.peer, Path(folder), SIZES[size], options)
                 kind = "compacted TRL" if options.compact else "TRL"
                 parts = ", ".join(f"{part} x {row[part]['ratio']:.2f}" for part in PARTS)
-                print(f"  against {kind}: {parts}, memory grown x {row['grown_mib']['ratio']:.2f}", flush=True)
+                print(
+                    f"  against {kind}: {parts}, memory grown x {row['grown_mib']['ratio']:.2f}", flush=True
+                )
                 table[f"{model} {size}{' compacted' if options.compact else ''}"] = {
                     "parameters": count,
                     **SIZES[size],

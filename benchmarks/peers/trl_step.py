@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """Steps of TRL's GRPOTrainer on a folder, in TRL's own environment (benchmarks/grpo_step.py starts this).
 
 One optimiser step: P prompts of one image, G completions of exactly T tokens, transformers' generate, beta 0.

@@ -18,7 +18,6 @@ from groundrl.evaluation.benchmarks import load_benchmarks
 from groundrl.evaluation.detection import COCO_SIZES
 from groundrl.evaluation.metrics import SampleResult, summarise
 from groundrl.learner.algorithms import EvalOnlyConfig, GRPOConfig, SFTConfig
-from groundrl.losses.config import ClipConfig
 from groundrl.rewards.rubric import Rubric
 from groundrl.rollout.written import written_rollout
 from groundrl.types import ImageFrame, Rollout, Sample, Task
@@ -174,9 +173,9 @@ def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
         if config.eval.sampled_k == 0:
             for key in ("rollout.temperature", "rollout.top_k", "rollout.top_p"):
                 yield key, "only greedy evaluation draws tokens in this run"
-    elif algorithm.num_iterations * algorithm.mini_batches == 1 and isinstance(algorithm.loss, ClipConfig):
-        for key in ("algorithm.loss.clip_low", "algorithm.loss.clip_high"):
-            yield key, "with one update a batch the ratio is 1, so nothing is clipped"
+    elif algorithm.num_iterations * algorithm.mini_batches == 1:
+        for key in algorithm.loss.bounds():
+            yield f"algorithm.loss.{key}", "with one update a batch the ratio is 1, so nothing is clipped"
     if not config.eval.benchmarks:
         for key in ("eval.during", "eval.on_missing"):
             yield key, "there are no benchmarks (eval=ovd, rec or qa)"

@@ -224,6 +224,10 @@ def _probe_learner() -> None:
 
     algorithm: Any = compose_run(["algorithm/kl=k3", "algorithm.optim.max_nonfinite=1"]).algorithm
     assert algorithm.kl.weight() == 0.04
+    for part, names in {"loss": ("gspo", "cispo", "reinforce"), "correction": ("tis", "mask")}.items():
+        for name in names:
+            chosen: Any = compose_run([f"algorithm/{part}={name}"]).algorithm
+            assert getattr(chosen, part).build() is not None
     unneeded: Any = None
     learner = Learner(torch.nn.Linear(1, 1), unneeded, unneeded, plan(), algorithm.optim)
     with pytest.raises(NonFiniteError):

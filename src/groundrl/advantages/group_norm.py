@@ -3,8 +3,7 @@
     A_i = (r_i - mean(r)) / (std(r) + eps),   std with N - 1
 
 A group without spread gives exactly 0, as does a rollout whose reward is missing; missing rewards take no
-part in mean and std. Rewards whose spread is float64 rounding (1e-12 of the largest magnitude, or of 1) count
-as equal: 0.1 + 0.2 and 0.3 are no signal, and Adam would blow their residue up.
+part in mean and std (advantages/spread.py).
 """
 
 from __future__ import annotations
@@ -15,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundrl.advantages.base import AdvantageConfig, Assigned
+from groundrl.advantages.spread import assign_by_group
 from groundrl.config.registry import register
 from groundrl.errors import ConfigError
-
-ROUNDING = 1e-12
-"""Relative spread of rewards below which a group has none."""
 
 
 @register("algorithm/advantage", "group_norm")
@@ -42,16 +39,4 @@ class GroupNorm:
         self.eps = eps
 
     def assign(self, rewards: NDArray[np.float64], groups: NDArray[np.int64]) -> Assigned:
-        advantages = np.zeros(len(rewards))
-        measured = flat = 0
-        for group in np.unique(groups):
-            rows = np.flatnonzero((groups == group) & np.isfinite(rewards))
-            if len(rows) < 2:
-                continue
-            measured += 1
-            values = rewards[rows]
-            if values.max() - values.min() <= ROUNDING * max(1.0, np.abs(values).max()):
-                flat += 1
-                continue
-            advantages[rows] = (values - values.mean()) / (values.std(ddof=1) + self.eps)
-        return Assigned(advantages=advantages, zero_spread=flat / measured if measured else 1.0)
+        return assign_by_group(rewards, groups, lambda r: (r - r.mean()) / (r.std(ddof=1) + self.eps))

@@ -9,6 +9,7 @@ from groundrl.config.registry import register
 from groundrl.errors import ConfigError
 from groundrl.learner.config import OptimConfig
 from groundrl.losses.config import KLConfig, LossConfig
+from groundrl.losses.correction_config import CorrectionConfig
 
 
 @dataclass(kw_only=True, slots=True)
@@ -32,6 +33,20 @@ def _check_lr(lr: float) -> None:
         raise ConfigError("lr", "must lie in [0, 1)", got=lr, todo="e.g. 1e-6 (paper), 3e-4 (tiny)")
 
 
+@dataclass(kw_only=True, slots=True)
+class DynamicSamplingConfig:
+    """DAPO's dynamic sampling (Yu et al. 2025, section 3.2): groups without spread give way to fresh prompts.
+
+    max_rounds: rounds of fresh prompts a step may draw; 0 keeps every group of the first draw
+    """
+
+    max_rounds: int = 0
+
+    def __post_init__(self) -> None:
+        if self.max_rounds < 0:
+            raise ConfigError("max_rounds", "must be >= 0", got=self.max_rounds, todo="use 0 for off")
+
+
 @register("algorithm", "grpo")
 @dataclass(kw_only=True, slots=True)
 class GRPOConfig(AlgorithmConfig):
@@ -53,6 +68,8 @@ class GRPOConfig(AlgorithmConfig):
     advantage: AdvantageConfig = field(default_factory=AdvantageConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     kl: KLConfig = field(default_factory=KLConfig)
+    correction: CorrectionConfig = field(default_factory=CorrectionConfig)
+    dynamic_sampling: DynamicSamplingConfig = field(default_factory=DynamicSamplingConfig)
 
     def __post_init__(self) -> None:
         _check_positive(self, "num_steps", "prompts_per_step", "num_iterations", "mini_batches")

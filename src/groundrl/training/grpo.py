@@ -3,17 +3,24 @@ group. The objective itself stands in learner/objective.py.
 
 Deviations from the released code, each for a reason given there: a group without spread has advantage
 exactly 0; a rollout whose reward is missing takes no part; sampled ids are never re-tokenised.
+
+With dynamic sampling (DAPO, section 3.2) only groups with spread are learned from; the others give way to
+fresh prompts, round after round, until the batch is full or the rounds are used up. Metrics and stored
+rollouts are of everything drawn, so that rewards do not look different for what was left out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from groundrl.advantages.base import Advantage
+from groundrl.advantages.spread import groups_with_signal
 from groundrl.data.sampler import Sampler
 from groundrl.learner.algorithms import GRPOConfig
 from groundrl.learner.experience import from_rollouts
@@ -53,34 +60,60 @@ class GRPO:
 
     def gather(self, step: int, clock: StageClock) -> Gathered:
         config = self.config
+        wanted, most = config.prompts_per_step, config.dynamic_sampling.max_rounds
+        own, scored = self._draw(step, wanted, 0, clock)
+        drawn, rounds = wanted, 0
+        while rounds < most and (lacking := wanted - len(groups_with_signal(*_rewards(scored)))):
+            more = self.world.size * math.ceil(lacking / self.world.size)
+            fresh, all_fresh = self._draw(step, more, drawn, clock)
+            own, scored = own + fresh, scored + all_fresh
+            drawn += more
+            rounds += 1
+        with clock.stage("advantage"):
+            rewards, groups = _rewards(scored)
+            assigned = self.advantage.assign(rewards, groups)
+            used = np.isfinite(rewards)
+            metrics = rollout_metrics(scored)
+            metrics["group/zero_spread_frac"] = assigned.zero_spread
+            if most:
+                used &= np.isin(groups, list(groups_with_signal(rewards, groups)))
+                metrics["group/resampled"] = float(drawn - wanted)
+                metrics["group/rounds"] = float(rounds)
+            places = {(one.rollout.group, one.rollout.index): place for place, one in enumerate(scored)}
+            mine = [places[one.rollout.group, one.rollout.index] for one in own]
+            experience = from_rollouts([one.rollout for one in own], assigned.advantages[mine], used[mine])
+        tokens = sum(entry.rollout.num_student_tokens for entry in scored)
+        return Gathered(experience=experience, metrics=metrics, scored=scored, tokens=tokens)
+
+    def _draw(
+        self, step: int, prompts: int, first: int, clock: StageClock
+    ) -> tuple[list[Graded], list[Graded]]:
+        """Graded rollouts of the next prompts: this process', and those of all in order of their prompts.
+
+        Groups are numbered from `first` within the step.
+        """
+        share = prompts // self.world.size
+        first += self.world.rank * share
         with clock.stage("data"):
-            samples = self.sampler.next(config.prompts_per_step // self.world.size)
+            samples = self.sampler.next(share)
             contexts = self.collector.contexts(samples)
         with clock.stage("rollout"):
             rollouts = self.collector.collect(
                 samples,
-                config.group_size,
+                self.config.group_size,
                 self.sampling,
                 seed=(self.seed, step),
                 contexts=contexts,
-                first=self.world.rank * len(samples),
+                first=first,
             )
+            for rollout in rollouts:
+                rollout.group += first
         with clock.stage("reward"):
-            own = self.grader.grade(
-                [(rollout, samples[rollout.group]) for rollout in rollouts], progress=step / config.num_steps
-            )
-            scored = gathered(own, self.world)
-        with clock.stage("advantage"):
-            totals = [entry.breakdown.total for entry in scored]
-            rewards = np.array([np.nan if total is None else total for total in totals], dtype=np.float64)
-            groups = np.array([entry.rollout.group for entry in scored], dtype=np.int64)
-            assigned = self.advantage.assign(rewards, groups)
-            mine = slice(self.world.rank * len(own), (self.world.rank + 1) * len(own))
-            experience = from_rollouts(rollouts, assigned.advantages[mine], np.isfinite(rewards[mine]))
-            metrics = rollout_metrics(scored)
-            metrics["group/zero_spread_frac"] = assigned.zero_spread
-        tokens = sum(entry.rollout.num_student_tokens for entry in scored)
-        return Gathered(experience=experience, metrics=metrics, scored=scored, tokens=tokens)
+            pairs = [(rollout, samples[rollout.group - first]) for rollout in rollouts]
+            own = list(self.grader.grade(pairs, progress=step / self.config.num_steps))
+            if self.world.alone:
+                return own, own
+            return own, self.world.gather_flat([_light(entry) for entry in own])
 
     def state(self) -> dict[str, Any]:
         return {"sampler": self.sampler.state()}
@@ -89,19 +122,16 @@ class GRPO:
         self.sampler.load(state["sampler"])
 
 
-def gathered(own: Sequence[Graded], world: World) -> list[Graded]:
-    """The graded rollouts of all processes in order of their prompts, groups numbered through, without images
-    but for those of the first group, which is shown."""
-    if world.alone:
-        return list(own)
-    groups = 1 + max((entry.rollout.group for entry in own), default=-1)
+def _rewards(scored: Sequence[Graded]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Totals [B], nan where missing, and the group each belongs to [B]."""
+    totals = [entry.breakdown.total for entry in scored]
+    rewards = np.array([np.nan if total is None else total for total in totals], dtype=np.float64)
+    return rewards, np.array([entry.rollout.group for entry in scored], dtype=np.int64)
 
-    def sent(entry: Graded) -> Graded:
-        rollout = entry.rollout
-        segments = [replace(segment, images=()) for segment in rollout.segments]
-        rollout = replace(rollout, segments=segments, group=rollout.group + world.rank * groups)
-        shown = world.first and entry.rollout.group == 0
-        sample = entry.sample if shown else replace(entry.sample, images=())
-        return replace(entry, rollout=rollout, sample=sample)
 
-    return world.gather_flat([sent(entry) for entry in own])
+def _light(entry: Graded) -> Graded:
+    """The entry as other processes need it: without images, but for those of the first, shown group."""
+    rollout = entry.rollout
+    rollout = replace(rollout, segments=[replace(segment, images=()) for segment in rollout.segments])
+    sample = entry.sample if rollout.group == 0 else replace(entry.sample, images=())
+    return replace(entry, rollout=rollout, sample=sample)

@@ -28,8 +28,8 @@ from groundrl.learner.algorithms import GRPOConfig, SFTConfig
 from groundrl.learner.checkpoint import Checkpoints
 from groundrl.learner.learner import Learner, Plan
 from groundrl.learner.logprobs import Scorer
-from groundrl.learner.objective import GRPOObjective, SFTObjective
-from groundrl.losses.config import ClipConfig, Normalisation
+from groundrl.learner.objective import PolicyObjective, SFTObjective
+from groundrl.losses.config import Normalisation
 from groundrl.models.load import Policy, load_policy
 from groundrl.models.lora import adapters_off, has_adapters
 from groundrl.models.sharding import shard
@@ -214,8 +214,6 @@ def _learner(config: RunConfig, policy: Policy, world: World) -> Learner | None:
     algorithm = config.algorithm
     banned, pad_id = policy.processor.banned_ids, policy.processor.pad_id
     if isinstance(algorithm, GRPOConfig):
-        if not isinstance(algorithm.loss, ClipConfig):
-            raise ConfigError("algorithm.loss", "is not a loss that GRPO knows", todo="use clip")
         scorer = Scorer(temperature=config.rollout.temperature, banned_ids=banned, pad_id=pad_id)
         beta = algorithm.kl.weight()
         reference = _reference(policy, scorer) if beta > 0 else None
@@ -223,7 +221,7 @@ def _learner(config: RunConfig, policy: Policy, world: World) -> Learner | None:
         return Learner(
             policy.model,
             scorer,
-            GRPOObjective(clip_low=algorithm.loss.clip_low, clip_high=algorithm.loss.clip_high, beta=beta),
+            PolicyObjective(term=algorithm.loss.build(), beta=beta, correction=algorithm.correction.build()),
             Plan(
                 num_steps=algorithm.num_steps,
                 lr=algorithm.lr,
