@@ -2,6 +2,8 @@
 PYTHON ?= python3.11
 VENV ?= .venv
 PY := $(VENV)/bin/python
+VENV_VLLM ?= .venv-vllm
+PY_VLLM := $(VENV_VLLM)/bin/python
 OVERRIDES ?=
 N ?= 3
 RUN ?=
@@ -11,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup train test check lint types layers show tiny data-preview data-check show-prompt lint-prompts eval export rescore kill-test bench bench-rewards attack-table fuzz clean
+.PHONY: help setup setup-vllm train test test-vllm check lint types layers show tiny data-preview data-check show-prompt lint-prompts eval export rescore kill-test bench bench-rewards attack-table fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -24,11 +26,23 @@ $(VENV)/.stamp: requirements/dev.lock pyproject.toml
 
 setup: $(VENV)/.stamp  ## make .venv from the lock
 
+$(VENV_VLLM)/.stamp: requirements/vllm.lock requirements/base.lock pyproject.toml scripts/torchvision_ops.py
+	$(PYTHON) -m venv $(VENV_VLLM)
+	$(PY_VLLM) -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/vllm.lock
+	$(PY_VLLM) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PY_VLLM) scripts/torchvision_ops.py
+	@touch $@
+
+setup-vllm: $(VENV_VLLM)/.stamp  ## make .venv-vllm, for rollout/engine=vllm on a CPU (3 GB)
+
 train: setup  ## train: the tiny model on synthetic shapes; OVERRIDES="reward=odlength" for another run
 	$(PY) train.py $(OVERRIDES)
 
 test: setup  ## all tests that this machine can run
 	$(PY) -m pytest -n 2 --dist worksteal
+
+test-vllm: setup-vllm  ## the vLLM engine against the learner
+	$(PY_VLLM) -m pytest -m vllm tests/vllm
 
 check: lint types layers test  ## everything that CI runs
 
@@ -85,4 +99,4 @@ fuzz: setup  ## 100,000 generated and mutated answers through every rubric (ten 
 	$(PY) -m scripts.fuzz_rewards
 
 clean:  ## remove the environment and caches; outputs stay
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV_VLLM) .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -2,7 +2,7 @@
 
 Both sides run in processes of their own, one thread, pair by pair in turn; the ratio of a pair is TRL's CPU
 seconds over ours, and the table shows the median of the pairs' ratios with the smallest and the largest. TRL
-runs in an environment of its own, given by its interpreter, with the better of two micro-batch settings (chosen
+runs in an environment of its own, given by its interpreter, with the better of two micro-batch sizes (chosen
 by a first run of each), left padding and without gradient checkpointing; with `--compact` it scores only the
 completions' positions, which it does by itself on GPUs but not on CPUs.
 

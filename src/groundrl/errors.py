@@ -63,3 +63,7 @@ class CheckpointError(UserError):
 
 class NonFiniteError(GroundRLError):
     """A loss or gradient that is not finite although the guard was told to stop."""
+
+
+class EngineError(GroundRLError):
+    """A rollout engine that gave no answer: it timed out, died or refused."""

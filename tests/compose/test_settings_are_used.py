@@ -25,7 +25,7 @@ from groundrl.config.compose import compose_run
 from groundrl.config.registry import load_all, registered
 from groundrl.config.repo import groups
 from groundrl.data.base import Split
-from groundrl.errors import ConfigError, NonFiniteError
+from groundrl.errors import ConfigError, EngineError, NonFiniteError
 from groundrl.evaluation.benchmarks import load_benchmarks
 from groundrl.prompting.lint import check_prompts
 from groundrl.rewards.custom import CustomRubricConfig
@@ -82,6 +82,7 @@ def test_every_setting_is_read(
         _probe_prompts()
         _probe_rewards(tmp_path)
         _probe_learner()
+        _probe_vllm(tmp_path, monkeypatch)
         _probe_trackers(tmp_path, monkeypatch)
     assert unused(slots) == []
 
@@ -232,6 +233,21 @@ def _probe_learner() -> None:
     learner = Learner(torch.nn.Linear(1, 1), unneeded, unneeded, plan(), algorithm.optim)
     with pytest.raises(NonFiniteError):
         learner._skip({"loss": float("nan"), "grad_norm": 0.0, "lr": 0.0})
+
+
+def _probe_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What reaches vLLM, which is not installed here, and the patience with it."""
+    import torch
+    from tests.fake_vllm import engine_of
+
+    words = ["rollout/engine=vllm", "rollout.engine.timeout_s=1", "rollout.engine.max_images=3"]
+    config: Any = compose_run(words).rollout.engine
+    engine = engine_of(config, torch.nn.Linear(1, 1), monkeypatch)
+    given = engine.llm.settings
+    assert given["limit_mm_per_prompt"] == {"image": 3, "video": 0}
+    assert given["max_num_seqs"] == config.max_batch
+    with pytest.raises(EngineError, match="generate took longer than 1 s"):
+        engine._complete([{}], [None], "generate")
 
 
 def _probe_trackers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

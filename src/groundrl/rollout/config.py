@@ -34,6 +34,13 @@ class RolloutConfig:
             raise ConfigError("top_k", "must be >= 0", got=self.top_k, todo="use 0 for off")
         if not 0 < self.top_p <= 1:
             raise ConfigError("top_p", "must lie in (0, 1]", got=self.top_p, todo="use 1.0 for off")
+        if not self.engine.scores_untruncated and (self.top_k > 0 or self.top_p < 1):
+            raise ConfigError(
+                "top_k" if self.top_k > 0 else "top_p",
+                "this engine gives log-probs of the truncated distribution, and the learner scores the whole",
+                got=self.top_k if self.top_k > 0 else self.top_p,
+                todo="use top_k=0 top_p=1, or rollout/engine=hf",
+            )
         if self.max_new_tokens < 1:
             raise ConfigError("max_new_tokens", "must be >= 1", got=self.max_new_tokens, todo="e.g. 64")
 

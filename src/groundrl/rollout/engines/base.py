@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,15 @@ class Completion:
     finished: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """A context and tokens that followed it, to be scored. Image placeholders are expanded."""
+
+    prompt_ids: NDArray[np.int64]
+    images: tuple[PreparedImage, ...]
+    completion_ids: NDArray[np.int64]
+
+
 class Engine(Protocol):
     """Draws completions from the current policy."""
 
@@ -56,7 +65,20 @@ class Engine(Protocol):
         ...
 
     def sync_weights(self, model: Any) -> None:
-        """Make the engine sample from `model`'s present weights."""
+        """Make the engine sample from `model`'s present weights, adapters included; empties the caches."""
+        ...
+
+    def score(self, given: Sequence[Given]) -> list[NDArray[np.float32]]:
+        """Log-prob of each completion token, float32 [R], at temperature 1 over the whole vocabulary
+        (placeholders included): the engine's own view, to compare with the learner's."""
+        ...
+
+    def reset_caches(self) -> None:
+        """Forget what was computed with earlier weights or pictures."""
+        ...
+
+    def release(self) -> None:
+        """Lend the device's memory to the learner until the next call."""
         ...
 
     def close(self) -> None: ...
@@ -64,7 +86,12 @@ class Engine(Protocol):
 
 @dataclass(kw_only=True, slots=True)
 class EngineConfig:
-    """Settings every engine has. `max_batch` limits the completions drawn at once."""
+    """Settings every engine has. `max_batch` limits the completions drawn at once.
+
+    scores_untruncated   whether log-probs stay those of the whole distribution under top-k and top-p
+    """
+
+    scores_untruncated: ClassVar[bool] = True
 
     max_batch: int = field(default=256)
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from transformers import DynamicCache
 
-from groundrl.models.forward import Row, decoder_inputs, pack, place
+from groundrl.models.forward import Row, completion_logits, decoder_inputs, pack, place
 from groundrl.models.processor import Processor
 from groundrl.models.sharding import full_state, is_sharded
-from groundrl.rollout.engines.base import Completion, Request, Sampling
+from groundrl.rollout.engines.base import Completion, Given, Request, Sampling
 from groundrl.rollout.engines.draw import draw, uniforms
 
 COMPACT_BELOW = 0.75
@@ -44,6 +45,33 @@ class HFEngine:
         own = self.model.state_dict()
         for name, value in full_state(model):
             own[name].copy_(value)
+
+    def score(self, given: Sequence[Given]) -> list[NDArray[np.float32]]:
+        was_training = self.model.training
+        self.model.eval()
+        out: list[NDArray[np.float32]] = []
+        rows = [Row(prompt=g.prompt_ids, images=g.images, completion=g.completion_ids) for g in given]
+        try:
+            with torch.no_grad():
+                for start in range(0, len(rows), self.max_batch):
+                    chunk = rows[start : start + self.max_batch]
+                    out += self._score(chunk)
+        finally:
+            self.model.train(was_training)
+        return out
+
+    def _score(self, rows: list[Row]) -> list[NDArray[np.float32]]:
+        device = next(self.model.parameters()).device
+        packed = pack(rows, self.model, pad_id=self.processor.pad_id, device=device)
+        logprobs = torch.log_softmax(completion_logits(self.model, packed).float(), dim=-1)
+        known = logprobs.gather(2, packed.targets[..., None])[..., 0].cpu().numpy()
+        return [known[b, : len(row.completion)].copy() for b, row in enumerate(rows)]
+
+    def reset_caches(self) -> None:
+        return None
+
+    def release(self) -> None:
+        return None
 
     def close(self) -> None:
         return None

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from groundrl.config.registry import register
 from groundrl.errors import ConfigError
 from groundrl.models.processor import Processor
-from groundrl.rollout.engines.base import Completion, EngineConfig, Request, Sampling
+from groundrl.rollout.engines.base import Completion, EngineConfig, Given, Request, Sampling
 
 Script = Callable[[Request, int, int], str]
 """(request, request index, completion index) -> the text to answer."""
@@ -40,6 +41,16 @@ class ScriptedEngine:
         return out
 
     def sync_weights(self, model: Any) -> None:
+        return None
+
+    def score(self, given: Sequence[Given]) -> list[NDArray[np.float32]]:
+        """A script is certain of everything."""
+        return [np.zeros(len(one.completion_ids), dtype=np.float32) for one in given]
+
+    def reset_caches(self) -> None:
+        return None
+
+    def release(self) -> None:
         return None
 
     def close(self) -> None:

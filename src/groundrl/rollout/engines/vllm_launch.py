@@ -1,0 +1,113 @@
+"""Starting vLLM inside this process: its environment, its folder, its settings."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from groundrl.models.processor import Processor
+from groundrl.rollout.engines.vllm import EnginePrecision, VllmConfig
+
+ANYWHERE = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
+}
+"""The engine lives in this process, so that weights are handed over without a copy."""
+
+ON_CPU = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "TORCH_COMPILE_DISABLE": "1"}
+"""No thread is pinned; compiling takes longer than the tiny model's whole run."""
+
+
+def set_environment(*, cuda: bool) -> None:
+    """What vLLM reads when it is imported; a value that is already set stays."""
+    for name, value in (ANYWHERE if cuda else ANYWHERE | ON_CPU).items():
+        os.environ.setdefault(name, value)
+    if not cuda:
+        import torch._dynamo.config as dynamo
+
+        dynamo.disable = True
+
+
+def write_folder(folder: Path, model: Any, processor: Processor) -> None:
+    """Configuration, tokenizer and image processor with this run's pixel limits; no weights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model.config.save_pretrained(folder)
+    processor.tokenizer.save_pretrained(folder)
+    processor.image_processor.save_pretrained(folder)
+
+
+def link_weights(folder: Path, model: Any) -> None:
+    """Links to the weight files that the policy started from. (Starting vLLM with random weights instead
+    would leave its buffers random: pushing weights sets parameters only.)"""
+    for file in Path(model.name_or_path).resolve().glob("*.safetensors*"):
+        (folder / file.name).symlink_to(file)
+
+
+def scratch_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder in shared memory where there is one: weights for other processes pass through it."""
+    shared = Path("/dev/shm")
+    return tempfile.TemporaryDirectory(prefix="groundrl-vllm-", dir=shared if shared.is_dir() else None)
+
+
+def start(folder: Path, model: Any, config: VllmConfig, *, cuda: bool) -> Any:
+    """A vLLM `LLM` on the folder."""
+    from vllm import LLM  # pyright: ignore[reportMissingImports]  (the second environment has it)
+
+    precision = str(next(model.parameters()).dtype).removeprefix("torch.")
+    if config.precision is not EnginePrecision.policy:
+        precision = str(config.precision.value)
+    settings: dict[str, Any] = {
+        "model": str(folder),
+        "load_format": "safetensors",
+        "generation_config": "vllm",
+        "dtype": precision,
+        "max_model_len": config.max_model_len,
+        "max_num_batched_tokens": config.max_batched_tokens,
+        "max_num_seqs": config.max_batch,
+        "limit_mm_per_prompt": {"image": config.max_images, "video": 0},
+        "gpu_memory_utilization": config.gpu_memory_utilization,
+        "tensor_parallel_size": config.tensor_parallel_size,
+        "enforce_eager": config.enforce_eager,
+        "enable_prefix_caching": config.prefix_caching,
+        "enable_chunked_prefill": config.chunked_prefill,
+        "enable_sleep_mode": config.sleep,
+        "logprobs_mode": "processed_logprobs",
+        "seed": 0,
+        "disable_log_stats": True,
+        "use_tqdm_on_load": False,
+    }
+    if config.kv_cache_mib is not None:
+        settings["kv_cache_memory_bytes"] = config.kv_cache_mib * 2**20
+    with unchanged_randomness():
+        return LLM(**settings)
+
+
+def sampling_params(**settings: Any) -> Any:
+    """vLLM's SamplingParams; nothing is turned into text."""
+    from vllm import SamplingParams  # pyright: ignore[reportMissingImports]
+
+    return SamplingParams(detokenize=False, **settings)
+
+
+@contextlib.contextmanager
+def unchanged_randomness() -> Iterator[None]:
+    """vLLM seeds the generators of the whole process; the run's own states are put back."""
+    python, numpy, cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    gpu = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+        torch.set_rng_state(cpu)
+        if gpu:
+            torch.cuda.set_rng_state_all(gpu)
