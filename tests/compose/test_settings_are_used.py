@@ -121,6 +121,9 @@ def _probe_conversations(tmp_path: Path) -> None:
     file.write_text(json.dumps(row))
     keys = {"question": "q", "answer": "a", "image": "i", "options": "o"}
     own = {"qa": ["task=mcq", *(f"dataset.{key}_key={name}" for key, name in keys.items())]}
+    mixed = ["reward=answer", "dataset=qa", f"dataset.path={file}", f"dataset.heldout_path={file}"]
+    mixed += ["dataset.question_key=q", "dataset.image_key=null", "dataset.mixed=true"]
+    assert compose_run(mixed).dataset.build(Split.TRAIN).sample(0).task is Task.numeric
     for name in ("vlm_r1", "llava", "swift", "qa"):
         words = ["reward=answer", f"dataset={name}", f"dataset.path={file}", f"dataset.heldout_path={file}"]
         config = compose_run([*words, *own.get(name, [])])

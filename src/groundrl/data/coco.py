@@ -22,7 +22,7 @@ import numpy as np
 
 from groundrl.config.registry import register
 from groundrl.data.base import Split
-from groundrl.data.coco_file import CocoEntry, CocoFile, CocoImage
+from groundrl.data.coco_file import CocoEntry, CocoFile, CocoImage, read_coco
 from groundrl.data.coco_filters import Instance, Instances, Subset, select, single_per_category
 from groundrl.data.rows import FileConfig, Row, RowSamples, Skips
 from groundrl.errors import ConfigError, DataError
@@ -107,7 +107,7 @@ class CocoConfig(FileConfig):
 
     def build(self, split: Split) -> RowSamples:
         """The samples of a split. Raises DataError for a file or an image that cannot be used."""
-        coco = CocoFile(self.file(split))
+        coco = read_coco(self.file(split))
         if self.task is Task.mcq and len(coco.names) < len(LETTERS):
             problem = f"has {len(coco.names)} categories, but a choice is among {len(LETTERS)}"
             raise DataError(coco.file, problem, todo="use task ovd")

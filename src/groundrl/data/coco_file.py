@@ -16,6 +16,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,6 +28,8 @@ from groundrl.types import XYXY, Size
 logger = logging.getLogger(__name__)
 
 Object = Mapping[str, Any]
+REMEMBERED = 64 * 2**20
+"""Bytes up to which a file is kept in memory."""
 ROUNDING = 1.0
 """Pixels by which a box may end outside its image."""
 PARTS = ("images", "annotations", "categories")
@@ -166,6 +169,19 @@ class CocoFile:
                 wrong += sum(_xyxy(box, size) is None for box in boxes)
         if 2 * wrong > total:
             raise DataError(self.file, f"{wrong} of {total} boxes do not lie in their image", todo=ORDER)
+
+
+def read_coco(file: Path) -> CocoFile:
+    """The file, remembered while it does not change if it is small: a suite reads one in several modes."""
+    state = file.stat()
+    if state.st_size > REMEMBERED:
+        return CocoFile(file)
+    return _read(str(file), state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=2)
+def _read(file: str, modified: int, size: int) -> CocoFile:
+    return CocoFile(Path(file))
 
 
 def _parts(file: Path) -> tuple[list[Object], list[Object], list[Object]]:

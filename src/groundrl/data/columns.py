@@ -13,7 +13,7 @@ from groundrl.data.located import corners, ordered, read_located
 from groundrl.data.records import Record
 from groundrl.data.refcoco_json import BoxOrder
 from groundrl.data.rows import Row
-from groundrl.data.solution import SolutionReader, answer_text
+from groundrl.data.solution import SolutionReader, answer_text, is_number
 from groundrl.data.turns import MARK, place_images
 from groundrl.parsing.answer import LOCATING
 from groundrl.types import Message, Task
@@ -24,7 +24,10 @@ YES_NO = {"1": "yes", "true": "yes", "0": "no", "false": "no"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """What the rows ask for, and the names of their columns (None: there is none)."""
+    """What the rows ask for, and the names of their columns (None: there is none).
+
+    mixed  with task numeric: rows whose truth is no number ask for text
+    """
 
     task: Task
     question: str
@@ -34,6 +37,7 @@ class Columns:
     boxes: str | None = None
     targets: str | None = None
     order: BoxOrder = BoxOrder.xyxy
+    mixed: bool = False
 
     def used(self) -> dict[str, str]:
         """Setting -> column, for every column that rows of the task are read from."""
@@ -62,6 +66,8 @@ class Columns:
         if options:
             question = f"{question.rstrip()}\n{write_options(options)}"
             truth = right_letter(record, options, answer_text(record, truth))
+        elif self.mixed and task is Task.numeric and not is_number(answer_text(record, truth)):
+            task = Task.text
         elif task is Task.yes_no:
             truth = YES_NO.get(str(truth).strip().lower(), truth)
         question, messages = _placed(record, question, len(images))

@@ -25,7 +25,7 @@ import numpy as np
 
 from groundrl.config.registry import register
 from groundrl.data.base import Split
-from groundrl.data.coco_file import CocoEntry, CocoFile, CocoImage
+from groundrl.data.coco_file import CocoEntry, CocoFile, CocoImage, read_coco
 from groundrl.data.rows import FileConfig, Row, RowSamples, Skips
 from groundrl.errors import ConfigError
 from groundrl.types import LabeledBox, Task
@@ -65,7 +65,7 @@ class D3Config(FileConfig):
 
     def build(self, split: Split) -> RowSamples:
         """The samples of a split. Raises DataError for a file or an image that cannot be used."""
-        coco = CocoFile(self.file(split))
+        coco = read_coco(self.file(split))
         logger.warning(ASSUMED, coco.file)
         if coco.crowds:
             logger.warning("%s: %d crowd annotations were left out", coco.file, coco.crowds)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from PIL import Image, ImageOps
 
 from groundrl.errors import DataError
+from groundrl.types import Size
 
 MAX_PIXELS = 100_000_000
 MAX_ASPECT = 200
@@ -22,6 +25,10 @@ _SHOWN = 120
 
 _BROKEN = (OSError, SyntaxError, ValueError, EOFError, LookupError, TypeError, OverflowError, struct.error)
 """What Pillow raises for files that are damaged or of no known format."""
+
+T = TypeVar("T")
+_ORIENTATION = 0x0112
+"""EXIF tag; 5 to 8 exchange width and height."""
 
 _BOMB = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 
@@ -71,7 +78,28 @@ def open_bytes(data: bytes, *, name: str, file: Path, row: int) -> Image.Image:
     return _open(BytesIO(data), name, file, row)
 
 
+def image_size(image: str | bytes, root: Path, *, name: str, file: Path, row: int) -> Size:
+    """(width, height) of an image as it is seen, from its header: its pixels are not decoded.
+
+    Raises DataError as `open_image` does for what the header shows.
+    """
+    source = find_image(image, root, file=file, row=row) if isinstance(image, str) else BytesIO(image)
+    return _with(source, name, file, row, _upright)
+
+
+def _upright(opened: Image.Image) -> Size:
+    width, height = opened.size
+    turned = opened.getexif().get(_ORIENTATION, 1) in (5, 6, 7, 8)
+    return (height, width) if turned else (width, height)
+
+
 def _open(source: Path | BytesIO, name: str, file: Path, row: int) -> Image.Image:
+    return _with(source, name, file, row, lambda opened: _rgb(ImageOps.exif_transpose(opened)))
+
+
+def _with(source: Path | BytesIO, name: str, file: Path, row: int, use: Callable[[Image.Image], T]) -> T:
+    """What `use` makes of the opened image, whose size is fit to be decoded."""
+
     def refused(problem: str, todo: str) -> DataError:
         return DataError(file, f"image {name} {problem}", row=row, todo=todo)
 
@@ -82,7 +110,7 @@ def _open(source: Path | BytesIO, name: str, file: Path, row: int) -> Image.Imag
                 raise refused(f"has {width} x {height} pixels", "shrink it")
             if max(width, height) > MAX_ASPECT * min(width, height):
                 raise refused(f"is {width} x {height}: more than {MAX_ASPECT} to 1", "crop it")
-            return _rgb(ImageOps.exif_transpose(opened))
+            return use(opened)
     except _BOMB as error:
         raise refused(f"has too many pixels ({error})", "shrink it") from None
     except _BROKEN as error:

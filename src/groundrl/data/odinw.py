@@ -26,7 +26,7 @@ from groundrl.config.registry import register
 from groundrl.data.base import DatasetConfig, Split
 from groundrl.data.coco import CocoConfig, CocoReader
 from groundrl.data.coco import Mode as CocoMode
-from groundrl.data.coco_file import CocoFile
+from groundrl.data.coco_file import read_coco
 from groundrl.data.rows import OnError, RowSamples, Skips
 from groundrl.data.subsets import Subsets
 from groundrl.errors import ConfigError, NoFileError
@@ -112,7 +112,7 @@ class OdinwConfig(DatasetConfig):
         own = CocoConfig(
             path=str(file), heldout_path=str(file), mode=CocoMode(self.mode.value), on_error=self.on_error
         )
-        coco = CocoFile(file)
+        coco = read_coco(file)
         if coco.crowds:
             logger.warning("%s: %d crowd annotations were left out", file, coco.crowds)
         skips = Skips(self.on_error, file)

@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from groundrl.config.registry import register
 from groundrl.data.base import SampleSource, Split
-from groundrl.data.coco_file import CocoEntry, CocoFile
+from groundrl.data.coco_file import CocoEntry, CocoFile, read_coco
 from groundrl.data.rows import FileConfig, Row, RowSamples, Skips
 from groundrl.data.subsets import Subsets
 from groundrl.errors import ConfigError, DataError
@@ -85,7 +85,7 @@ class OvdevalConfig(FileConfig):
         root = str((Path(given) if given is not None else file.parent.parent / "images") / file.stem)
         placed = replace(config, **({"heldout_images": root} if held else {"images": root}))
         logger.warning(ASSUMED, file)
-        coco = CocoFile(file)
+        coco = read_coco(file)
         if coco.crowds:
             logger.warning("%s: %d crowd annotations were left out", file, coco.crowds)
         skips = Skips(self.on_error, file)

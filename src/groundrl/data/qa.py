@@ -35,6 +35,7 @@ class QaConfig(FileConfig):
     answer_key    column of the truth: a text, a number, or a list of one
     image_key     column of the image or the list of images (null: questions without images)
     options_key   column of the options (null: there is none); rows with options are mcq
+    mixed         with task numeric: rows whose truth is no number ask for text (ChartQA, MathVision)
     """
 
     task: Task = Task.numeric
@@ -42,18 +43,23 @@ class QaConfig(FileConfig):
     answer_key: str = "answer"
     image_key: str | None = "image"
     options_key: str | None = None
+    mixed: bool = False
 
     def build(self, split: Split) -> RowSamples:
         """The samples of a split. Raises ConfigError or DataError."""
         if self.task in LOCATING:
             todo = "use reward=answer with task=mcq, numeric, yes_no or text"
             raise ConfigError("task", "a question has no boxes", got=str(self.task), todo=todo)
+        if self.mixed and self.task is not Task.numeric:
+            problem = f"would be ignored: rows of task {self.task} are not told apart"
+            raise ConfigError("mixed", problem, got=True, todo="remove it, or use task=numeric")
         columns = Columns(
             task=self.task,
             question=self.question_key,
             answer=self.answer_key,
             image=self.image_key,
             options=self.options_key,
+            mixed=self.mixed,
         )
         assumed = "a missing image column is a question without image; options are in order"
         return RowSamples(self, split, load_rows(self, split, columns.row, assumed=assumed), source="qa")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from groundrl.data.coco_file import CocoEntry, CocoFile
+from groundrl.data.coco_file import CocoEntry, read_coco
 from groundrl.data.records import read_records
 from groundrl.data.rows import Row
 from groundrl.data.unpickle import load_plain
@@ -40,7 +40,7 @@ class Release:
         self.task = task
         self.first_only = first_only
         self.refs = _read_refs(file)
-        self.coco = CocoFile(instances)
+        self.coco = read_coco(instances)
         self._annotations: dict[object, CocoEntry] = {
             annotation.get("id"): CocoEntry(number=entry.number, image=entry.image, annotations=[annotation])
             for entry in self.coco.entries

@@ -13,19 +13,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import cast
 
 from groundrl.data.base import DatasetConfig, Split
-from groundrl.data.images import open_bytes, open_image
+from groundrl.data.images import image_size, open_bytes, open_image
 from groundrl.data.overlap import image_id
 from groundrl.data.targets import merge_targets
 from groundrl.errors import ConfigError, DataError, NoFileError
-from groundrl.types import LabeledBox, Message, Sample, Task, Truth
+from groundrl.types import LabeledBox, Message, Sample, Size, Task, Truth
 
 logger = logging.getLogger(__name__)
 
 
 class OnError(StrEnum):
-    """What to do with a row that cannot be used. `skip` leaves it out, counts it and says so."""
+    """What to do with a row that cannot be used. `skip` leaves it out, counts it and says so.
+
+    With `skip` the headers of all images are looked at when the data is opened; one whose pixels turn out to
+    be damaged later is an error all the same.
+    """
 
     raise_ = "raise"
     skip = "skip"
@@ -139,6 +144,8 @@ class RowSamples:
             kept = [row for row in kept if is_heldout(row.key or row.id, config.heldout_every) == held]
         if split is Split.TRAIN and config.train_size is not None:
             kept = kept[: config.train_size]
+        if config.on_error is OnError.skip:
+            kept = _with_images(kept, self.root, self.file)
         if not kept:
             raise DataError(self.file, f"has no rows for the {split} split", todo="add rows")
         self.rows: Sequence[Row] = [_merged(row) for row in kept]
@@ -172,19 +179,31 @@ def _merged(row: Row) -> Row:
     return replace(row, targets=targets, merged=True) if dropped else row
 
 
-def opened(row: Row, root: Path, *, file: Path, split: Split, source: str) -> Sample:
-    """The sample of a row, its images opened. Raises DataError naming file and row."""
-    images = tuple(
-        open_image(image, root, file=file, row=row.number)
-        if isinstance(image, str)
-        else open_bytes(image, name=f"{number} (bytes)", file=file, row=row.number)
-        for number, image in enumerate(row.images, start=1)
-    )
+def _with_images(rows: Sequence[Row], root: Path, file: Path) -> list[Row]:
+    """The rows whose images can be opened and hold their boxes, as the headers say; others are counted."""
+    skips = Skips(OnError.skip, file)
+
+    def looked(item: object) -> Iterable[Row]:
+        row = cast("Row", item)
+        sizes = [
+            image_size(image, root, name=_name(image, number), file=file, row=row.number)
+            for number, image in enumerate(row.images, start=1)
+        ]
+        check_boxes(row, sizes, file)
+        return [row]
+
+    kept = list(skips.rows(rows, looked))
+    skips.report()
+    return kept
+
+
+def check_boxes(row: Row, sizes: Sequence[Size], file: Path) -> None:
+    """Raise DataError for a box that is not inside its image."""
     for box in row.boxes:
-        if box.image >= len(images):
-            problem = f"box {list(box.xyxy)} is on image {box.image} of {len(images)}"
+        if box.image >= len(sizes):
+            problem = f"box {list(box.xyxy)} is on image {box.image} of {len(sizes)}"
             raise DataError(file, problem, row=row.number, todo="images are counted from 0")
-        width, height = images[box.image].size
+        width, height = sizes[box.image]
         x1, y1, x2, y2 = box.xyxy
         if not (0 <= x1 < x2 <= width and 0 <= y1 < y2 <= height):
             raise DataError(
@@ -193,6 +212,21 @@ def opened(row: Row, root: Path, *, file: Path, split: Split, source: str) -> Sa
                 row=row.number,
                 todo="boxes are xyxy in pixels of the upright image",
             )
+
+
+def _name(image: str | bytes, number: int) -> str:
+    return image if isinstance(image, str) else f"{number} (bytes)"
+
+
+def opened(row: Row, root: Path, *, file: Path, split: Split, source: str) -> Sample:
+    """The sample of a row, its images opened. Raises DataError naming file and row."""
+    images = tuple(
+        open_image(image, root, file=file, row=row.number)
+        if isinstance(image, str)
+        else open_bytes(image, name=_name(image, number), file=file, row=row.number)
+        for number, image in enumerate(row.images, start=1)
+    )
+    check_boxes(row, [image.size for image in images], file)
     return Sample(
         id=row.id,
         task=row.task,

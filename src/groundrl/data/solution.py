@@ -100,3 +100,13 @@ def answer_text(record: Record, value: object) -> str:
     if not body:
         raise record.error("the answer is empty", "write it, or remove the row")
     return body
+
+
+def is_number(text: str) -> bool:
+    """Whether a solution is nothing but a finite decimal number."""
+    if not text.isascii() or "_" in text:
+        return False
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False

@@ -13,7 +13,6 @@ Assumed: detection solutions are a json fence of `bbox_2d` and `label`, or None;
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,7 @@ from groundrl.data.base import Split
 from groundrl.data.loading import load_rows
 from groundrl.data.records import Record
 from groundrl.data.rows import FileConfig, Row, RowSamples
-from groundrl.data.solution import SolutionReader, answer_text
+from groundrl.data.solution import SolutionReader, answer_text, is_number
 from groundrl.data.turns import ROLES, image_paths, place_images, question_of, read_turns
 from groundrl.types import Task
 
@@ -97,13 +96,3 @@ class VlmR1Config(FileConfig):
             problem = f"accu_reward_method {method!r} has no counterpart here"
             raise record.error(problem, f"use one of {known}; {REWARDS}")
         return task
-
-
-def is_number(text: str) -> bool:
-    """Whether a solution is nothing but a finite decimal number."""
-    if not text.isascii() or "_" in text:
-        return False
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False

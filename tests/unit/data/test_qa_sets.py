@@ -19,7 +19,7 @@ from PIL import Image
 from groundrl.config.compose import compose_run
 from groundrl.config.repo import repo_root
 from groundrl.data.base import Split
-from groundrl.errors import DataError
+from groundrl.errors import ConfigError, DataError
 from groundrl.types import Sample, Task
 
 
@@ -183,3 +183,18 @@ def test_wrong_rows(tmp_path: Path, name: str, change: dict[str, Any], problem: 
     with pytest.raises(DataError, match=re.escape(problem)) as caught:
         load(tmp_path, name, SETS[name]["row"] | change)
     assert (caught.value.path, caught.value.row) == (str(tmp_path / "rows.jsonl"), 1)
+
+
+def test_numbers_and_texts_in_one_file_are_told_apart_where_that_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    answers = ["12", "3.5", "Yes", "2/3", "12 %"]
+    file.write_text("\n".join(json.dumps({"question": "?", "answer": answer}) for answer in answers))
+    words = ["reward=answer", "dataset=qa", f"dataset.path={file}", f"dataset.heldout_path={file}"]
+    source = compose_run([*words, "dataset.image_key=null", "dataset.mixed=true"]).dataset.build(
+        Split.HELDOUT
+    )
+    tasks = [source.sample(index).task for index in range(len(answers))]
+    assert tasks == [Task.numeric, Task.numeric, Task.text, Task.text, Task.text]
+    assert source.tasks() == {Task.numeric, Task.text}
+    with pytest.raises(ConfigError, match=r"mixed: would be ignored: rows of task text"):
+        compose_run([*words, "task=text", "dataset.mixed=true"]).dataset.build(Split.HELDOUT)
