@@ -30,7 +30,7 @@ def test_merged_targets_are_reported_once_for_the_file(
 def test_rows_whose_images_cannot_be_used_are_skipped_and_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One missing, one no image, one too long, one box outside once its image stands upright; two are good."""
+    """One missing, one no image, one too long, one box outside an image that stands upright; two are good."""
     file = tmp_path / "rows.json"
     file.write_text("[]", encoding="utf-8")
     image = Image.new("RGB", (40, 30))
@@ -55,5 +55,5 @@ def test_rows_whose_images_cannot_be_used_are_skipped_and_counted(
     assert "4 rows were skipped; first: " in caplog.text
     assert samples.sample(0).images[0].size == (30, 40)
     strict = RowSamples(FileConfig(**words), Split.TRAIN, rows, source="rows")
-    with pytest.raises(DataError, match="row 4: .* lies outside its 30 x 40 image"):
+    with pytest.raises(DataError, match=r"row 4: .* lies outside its 30 x 40 image"):
         strict.sample(3)
