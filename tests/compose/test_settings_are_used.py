@@ -220,11 +220,13 @@ def _probe_rewards(tmp_path: Path) -> None:
 
 
 def _probe_learner() -> None:
-    """The KL weight, and the guard against losses that are not finite."""
+    """The KL weight, the guard against losses that are not finite, and how micro-batches are cut."""
+    import numpy as np
     import torch
     from tests.tiny import plan
 
     from groundrl.learner.learner import Learner
+    from groundrl.models.forward import Row
 
     algorithm: Any = compose_run(["algorithm/kl=k3", "algorithm.optim.max_nonfinite=1"]).algorithm
     assert algorithm.kl.weight() == 0.04
@@ -236,6 +238,11 @@ def _probe_learner() -> None:
     learner = Learner(torch.nn.Linear(1, 1), unneeded, unneeded, plan(), algorithm.optim)
     with pytest.raises(NonFiniteError):
         learner._skip({"loss": float("nan"), "grad_norm": 0.0, "lr": 0.0})
+    words = ["algorithm.optim.micro_tokens=1", "algorithm.optim.shared_prefix=off"]
+    cut = Learner(torch.nn.Linear(1, 1), unneeded, unneeded, plan(), compose_run(words).algorithm.optim)
+    ids = np.ones(2, dtype=np.int64)
+    rows: list[Any] = [types.SimpleNamespace(row=Row(prompt=ids, images=(), completion=ids))] * 2
+    assert cut._micro_batches(rows) == [[0], [1]]
 
 
 def _probe_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,11 @@
 
 A batch is scored once if old or reference log-probs are needed, then passed over `num_iterations` times in
 `mini_batches` optimiser steps each; the rows of one rollout stay in one mini-batch. Rows are grouped in
-micro-batches only for memory: token weights are made for the whole optimiser batch, so accumulation changes
-nothing but rounding.
+micro-batches (learner/micro_batches.py) only for memory: token weights are made for the whole optimiser
+batch, so accumulation changes nothing but rounding.
 
 With several processes the batch is the union of theirs: counts and metrics are added up, every process makes
-as many passes as the one with the most rows, and gradients are averaged by FSDP.
+as many passes as the one with the most micro-batches, and gradients are averaged by FSDP.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from groundrl.errors import NonFiniteError
-from groundrl.learner.config import Decay, OptimConfig
+from groundrl.learner.config import Decay, OptimConfig, SharedPrefix
 from groundrl.learner.experience import Experience
 from groundrl.learner.logprobs import Scorer
 from groundrl.learner.master import MasterWeights
+from groundrl.learner.micro_batches import Limit, micro_batches
 from groundrl.learner.objective import Batch, Objective
 from groundrl.losses.config import Normalisation
 from groundrl.losses.normalise import token_weights
 from groundrl.models.forward import Row
 from groundrl.models.sharding import whole
+from groundrl.models.shared_prefix import obstacle
 from groundrl.world import World
 
 
@@ -123,17 +125,20 @@ class Learner:
 
     def _score(self, rows: list[Experience], score: Callable[[Sequence[Any]], Tensor]) -> list[Tensor]:
         """Per-row log-probs without gradient, each cut to its row's length."""
-        out: list[Tensor] = []
+        out: dict[int, Tensor] = {}
         with torch.no_grad():
-            for piece in self._pieces(list(range(len(rows)))):
+            for piece in self._pieces(rows, list(range(len(rows)))):
                 scores = score(self._rows(rows, piece))
-                out += [scores[k, : len(rows[i].row.completion)] for k, i in enumerate(piece)]
-        return out
+                out |= {i: scores[k, : len(rows[i].row.completion)] for k, i in enumerate(piece)}
+        return [out[i] for i in range(len(rows))]
 
-    def _pieces(self, part: list[int]) -> list[list[int]]:
-        """`part` in micro-batches; empty ones at the end where other processes have more."""
-        size = self.optim.micro_batch
-        pieces = [part[start : start + size] for start in range(0, len(part), size)]
+    def _pieces(self, rows: Sequence[Experience], part: Sequence[int]) -> list[list[int]]:
+        """The rows `part` in micro-batches; empty ones at the end where other processes have more."""
+        tokens, shared = self.optim.micro_tokens, self.optim.shared_prefix is SharedPrefix.auto
+        if tokens is not None:
+            shared = shared and obstacle(self.model) is None
+        limit = Limit(rows=self.optim.micro_batch, tokens=tokens, shared=shared)
+        pieces = [[part[k] for k in piece] for piece in micro_batches([rows[i].row for i in part], limit)]
         most = max(self.world.gather(len(pieces)))
         return pieces + [[] for _ in range(most - len(pieces))]
 
@@ -156,15 +161,15 @@ class Learner:
         self.optimizer.zero_grad(set_to_none=True)
         sums: dict[str, float] = {}
         loss = 0.0
-        done = 0
-        for piece in self._pieces(part):
+        place = {number: k for k, number in enumerate(part)}
+        for piece in self._pieces(rows, part):
             scores = self.scorer(self.model, self._rows(rows, piece))
             if not piece:
                 (0.0 * scores.logprobs.sum()).backward()
                 self.master.take_gradients()
                 continue
-            batch = self._batch(rows, piece, weights[done : done + len(piece)], scores.mask, old, reference)
-            done += len(piece)
+            own = weights[[place[number] for number in piece]]
+            batch = self._batch(rows, piece, own, scores.mask, old, reference)
             value, terms = self.objective(scores, batch)
             (value * self.world.size).backward()
             self.master.take_gradients()

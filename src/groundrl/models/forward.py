@@ -100,7 +100,7 @@ def pack(rows: Sequence[Row], model: Any, *, pad_id: int, device: torch.device) 
     slot_columns: list[NDArray[np.int64]] = []
     features: list[NDArray[np.int64]] = []
     for b, row in enumerate(rows):
-        _check_images(b, row, image_id, merge)
+        check_images(b, row, image_id, merge)
         p, c = len(row.prompt), len(row.completion)
         ids[b, :p] = row.prompt
         ids[b, p : p + c] = row.completion
@@ -143,8 +143,11 @@ def pack(rows: Sequence[Row], model: Any, *, pad_id: int, device: torch.device) 
     )
 
 
-def _check_images(number: int, row: Row, image_id: int, merge: int) -> None:
-    """Every run of image tokens must be as long as its image's features: equal sums would hide a swap."""
+def check_images(number: int, row: Row, image_id: int, merge: int) -> None:
+    """Raise ValueError unless every run of image tokens is as long as its image's features.
+
+    Equal sums would hide a swap.
+    """
     places = np.flatnonzero(np.concatenate([row.prompt, row.completion]) == image_id)
     found = [len(run) for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(run)]
     wanted = [int(np.prod(image.grid_thw)) // merge for image in row.images]
@@ -213,13 +216,19 @@ def place(model: Any, positions: Tensor) -> Tensor:
     return positions if family_of(model.config.model_type, "the model").mrope else positions[0]
 
 
-def completion_logits(model: Any, packed: Packed) -> Tensor:
-    """Logits [B, C, V] that predict each completion token."""
-    hidden = model.model.language_model(
+def hidden_states(model: Any, packed: Packed, **attention: Any) -> Tensor:
+    """Last hidden states [B, L, hidden]; `attention` reaches the attention functions of every layer."""
+    return model.model.language_model(
         **decoder_inputs(model, packed),
         position_ids=place(model, packed.positions),
         attention_mask=None,
         use_cache=False,
+        **attention,
     ).last_hidden_state
+
+
+def completion_logits(model: Any, packed: Packed) -> Tensor:
+    """Logits [B, C, V] that predict each completion token."""
+    hidden = hidden_states(model, packed)
     index = packed.columns[..., None].expand(-1, -1, hidden.shape[-1])
     return model.lm_head(hidden.gather(1, index))

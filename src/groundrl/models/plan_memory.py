@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from groundrl.models.chunked_logprobs import CHUNK_ELEMENTS
+
 MIB = 2**20
 GIB = 2**30
 FLOAT32 = 4
 MOMENTS = 8
 """Bytes of AdamW's two float32 moments per learning parameter."""
-LOGIT_COPIES = 5
-"""float32 tensors [rows, completion, vocabulary] alive at once while log-probs and entropy are taken
-(learner/logprobs.py): logits, log-probs, and three steps of the entropy."""
+LOGIT_COPIES = 2
+"""float32 tensors [chunk, vocabulary] alive at once while log-probs and entropy are taken
+(models/chunked_logprobs.py): logits, and their exponentials."""
 GATHERED = 2
 """Blocks gathered at once: the one at work and the next; what lies outside the blocks stays gathered."""
 
@@ -55,6 +57,7 @@ class Load:
 
     weight_bytes       of a weight in the run's precision
     rows, images       rows of a micro-batch and the different images among them
+    prompts            prompts computed for them: one a group where rows share, else one a row
     prompt, completion tokens of a row, image tokens included
     image_tokens       of one image; merge: patches per image token
     drawn              completions that one process draws at once
@@ -64,6 +67,7 @@ class Load:
     ranks: int
     weight_bytes: int
     rows: int
+    prompts: int
     images: int
     prompt: int
     completion: int
@@ -133,9 +137,11 @@ def learning(sizes: Sizes, load: Load) -> list[Item]:
     if not load.trains:
         return []
     micro = "lower algorithm.optim.micro_batch"
-    tokens = load.rows * (load.prompt + load.completion)
+    tokens = load.prompts * load.prompt + load.rows * load.completion
     per_token = decoder_elements(sizes)
-    kept, formula = _kept(sizes.layers, sizes.hidden, per_token, checkpointing=load.checkpointing)
+    kept, formula = _kept(
+        sizes.layers, sizes.hidden, sizes.intermediate, per_token, checkpointing=load.checkpointing
+    )
     scores = load.rows * sizes.heads * (load.prompt + load.completion) ** 2 if load.eager else 0
     blocks = 1 if load.checkpointing else sizes.layers
     items = [
@@ -149,7 +155,11 @@ def learning(sizes: Sizes, load: Load) -> list[Item]:
     if sizes.vision_trains:
         patches = load.images * load.image_tokens * load.merge
         kept, formula = _kept(
-            sizes.vision_layers, sizes.vision_hidden, vision_elements(sizes), checkpointing=load.checkpointing
+            sizes.vision_layers,
+            sizes.vision_hidden,
+            sizes.vision_intermediate,
+            vision_elements(sizes),
+            checkpointing=load.checkpointing,
         )
         items.append(
             Item(
@@ -159,12 +169,12 @@ def learning(sizes: Sizes, load: Load) -> list[Item]:
                 lower="lower model.max_pixels, or use model.freeze_vision=true",
             )
         )
+    chunk = min(load.rows * load.completion, max(1, CHUNK_ELEMENTS // sizes.vocabulary))
     items.append(
         Item(
             name="logits",
-            bytes=LOGIT_COPIES * FLOAT32 * load.rows * load.completion * sizes.vocabulary,
-            formula=f"{LOGIT_COPIES} x {load.rows} rows x {load.completion:,} x {sizes.vocabulary:,} x 4",
-            lower=f"{micro} or rollout.max_new_tokens",
+            bytes=LOGIT_COPIES * FLOAT32 * chunk * sizes.vocabulary,
+            formula=f"{LOGIT_COPIES} x {chunk:,} tokens at a time x {sizes.vocabulary:,} x 4",
         )
     )
     return items
@@ -198,8 +208,12 @@ def vision_elements(sizes: Sizes) -> int:
     return 11 * sizes.vision_hidden + 4 * sizes.vision_intermediate
 
 
-def _kept(layers: int, hidden: int, per_token: int, *, checkpointing: bool) -> tuple[int, str]:
-    """(elements kept per token, how they are counted): all blocks, or their inputs and one block anew."""
+def _kept(
+    layers: int, hidden: int, intermediate: int, per_token: int, *, checkpointing: bool
+) -> tuple[int, str]:
+    """(elements kept per token, how they are counted): all blocks; or their inputs, and one block made anew
+    with its gradients on the way back (residual stream twice; gate, up and product)."""
     if checkpointing:
-        return layers * hidden + per_token, f"({layers} x {hidden} + {per_token})"
+        block = per_token + 2 * hidden + 3 * intermediate
+        return layers * hidden + block, f"({layers} x {hidden} + {block})"
     return layers * per_token, f"({layers} x {per_token})"

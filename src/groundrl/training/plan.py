@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from groundrl.learner.algorithms import GRPOConfig, SFTConfig
+from groundrl.learner.config import OptimConfig, SharedPrefix
 from groundrl.models.config import Attention, Precision
 from groundrl.models.family import QWEN25_VL, Family
 from groundrl.models.plan import config_file
@@ -28,20 +29,27 @@ def load_of(config: RunConfig, family: Family = QWEN25_VL) -> Load:
     model, rollout, algorithm = config.model, config.rollout, config.algorithm
     ranks = config.debug.plan_ranks
     image_tokens = math.ceil(model.max_pixels / (family.patch_size * family.merge_size) ** 2)
-    rows, images, drawn = 0, 0, config.eval.batch
+    prompt = image_tokens + TEXT_TOKENS
+    rows, prompts, images, drawn = 0, 0, 0, config.eval.batch
     if isinstance(algorithm, GRPOConfig):
-        batch = math.ceil(algorithm.prompts_per_step * algorithm.group_size / ranks)
-        rows, drawn = min(algorithm.optim.micro_batch, batch), batch
-        images = math.ceil(rows / algorithm.group_size)
+        optim, group = algorithm.optim, algorithm.group_size
+        shares = optim.shared_prefix is SharedPrefix.auto and model.attention is not Attention.eager
+        drawn = math.ceil(algorithm.prompts_per_step * group / ranks)
+        most = rows_of(optim, prompt, rollout.max_new_tokens, group if shares else 1)
+        rows = min(most, drawn)
+        images = math.ceil(rows / group)
+        prompts = images if shares else rows
     elif isinstance(algorithm, SFTConfig):
-        rows = images = min(algorithm.optim.micro_batch, math.ceil(algorithm.batch_size / ranks))
+        most = rows_of(algorithm.optim, prompt, rollout.max_new_tokens, 1)
+        rows = prompts = images = min(most, math.ceil(algorithm.batch_size / ranks))
     beta = algorithm.kl.weight() if isinstance(algorithm, GRPOConfig) else 0.0
     return Load(
         ranks=ranks,
         weight_bytes=4 if model.precision is Precision.float32 else 2,
         rows=rows,
+        prompts=prompts,
         images=images,
-        prompt=image_tokens + TEXT_TOKENS,
+        prompt=prompt,
         completion=rollout.max_new_tokens,
         image_tokens=image_tokens,
         merge=family.merge_size**2,
@@ -51,3 +59,11 @@ def load_of(config: RunConfig, family: Family = QWEN25_VL) -> Load:
         reference=beta > 0 and model.lora.rank == 0,
         eager=model.attention is Attention.eager,
     )
+
+
+def rows_of(optim: OptimConfig, prompt: int, completion: int, group: int) -> int:
+    """Rows of a full micro-batch whose prompt tokens count once for `group` rows."""
+    if optim.micro_tokens is None:
+        return optim.micro_batch
+    groups, rest = divmod(optim.micro_tokens, prompt + group * completion)
+    return max(1, groups * group + max(0, rest - prompt) // completion)

@@ -214,7 +214,12 @@ def _learner(config: RunConfig, policy: Policy, world: World) -> Learner | None:
     algorithm = config.algorithm
     banned, pad_id = policy.processor.banned_ids, policy.processor.pad_id
     if isinstance(algorithm, GRPOConfig):
-        scorer = Scorer(temperature=config.rollout.temperature, banned_ids=banned, pad_id=pad_id)
+        scorer = Scorer(
+            temperature=config.rollout.temperature,
+            banned_ids=banned,
+            pad_id=pad_id,
+            shared_prefix=algorithm.optim.shared_prefix,
+        )
         beta = algorithm.kl.weight()
         reference = _reference(policy, scorer) if beta > 0 else None
         shard(policy.model, policy.family, world)
@@ -238,7 +243,12 @@ def _learner(config: RunConfig, policy: Policy, world: World) -> Learner | None:
         shard(policy.model, policy.family, world)
         return Learner(
             policy.model,
-            Scorer(temperature=1.0, banned_ids=banned, pad_id=pad_id),
+            Scorer(
+                temperature=1.0,
+                banned_ids=banned,
+                pad_id=pad_id,
+                shared_prefix=algorithm.optim.shared_prefix,
+            ),
             SFTObjective(),
             Plan(
                 num_steps=algorithm.num_steps,

@@ -132,7 +132,7 @@ def sizes(**changes: Any) -> Sizes:
 
 def load(**changes: Any) -> Load:
     values: dict[str, Any] = {
-        "ranks": 4, "weight_bytes": 2, "rows": 3, "images": 2, "prompt": 20, "completion": 5,
+        "ranks": 4, "weight_bytes": 2, "rows": 3, "prompts": 2, "images": 2, "prompt": 20, "completion": 5,
         "image_tokens": 9, "merge": 4, "drawn": 7, "trains": True, "checkpointing": True,
         "reference": True, "eager": False,
     }  # fmt: skip
@@ -160,16 +160,19 @@ def test_states_are_the_shares_of_one_process() -> None:
 def test_activations_follow_their_formulas() -> None:
     block = 4 * 16 + 3 * 16 + 4 * 4 + 4 * 40
     vision = 11 * 8 + 4 * 20
-    tokens, patches = 3 * 25, 2 * 9 * 4
+    # a block made anew is there with its gradients
+    back, vision_back = 2 * 16 + 3 * 40, 2 * 8 + 3 * 20
+    # two prompts of 20 and three completions of 5 tokens
+    tokens, patches = 2 * 20 + 3 * 5, 2 * 9 * 4
     assert by_name(learning(sizes(), load())) == {
-        "decoder activations": 2 * tokens * (10 * 16 + block),
-        "vision activations": 2 * patches * (3 * 8 + vision),
-        "logits": 5 * 4 * 3 * 5 * 100,
+        "decoder activations": 2 * tokens * (10 * 16 + block + back),
+        "vision activations": 2 * patches * (3 * 8 + vision + vision_back),
+        "logits": 2 * 4 * 3 * 5 * 100,
     }
     whole = by_name(learning(sizes(vision_trains=False), load(checkpointing=False)))
-    assert whole == {"decoder activations": 2 * tokens * 10 * block, "logits": 5 * 4 * 3 * 5 * 100}
+    assert whole == {"decoder activations": 2 * tokens * 10 * block, "logits": 2 * 4 * 3 * 5 * 100}
     eager = by_name(learning(sizes(), load(eager=True)))["decoder activations"]
-    assert eager == 2 * (tokens * (10 * 16 + block) + 3 * 2 * 25**2)
+    assert eager == 2 * (tokens * (10 * 16 + block + back) + 3 * 2 * 25**2)
     assert learning(sizes(), load(trains=False)) == []
     assert by_name(drawing(sizes(), load())) == {"key-value cache": 2 * 2 * 10 * 4 * 7 * 25}
 
@@ -227,7 +230,7 @@ def test_the_estimate_is_near_a_measured_step(
         for item in learning(
             own,
             load(
-                weight_bytes=4, rows=4, images=1, prompt=len(prompt), completion=completion,
+                weight_bytes=4, rows=4, prompts=1, images=1, prompt=len(prompt), completion=completion,
                 image_tokens=tokens, checkpointing=checkpointing,
             ),
         )
@@ -246,7 +249,8 @@ def test_the_plan_of_a_paper_scale_run() -> None:
     assert lines["learning"] == "8,292,166,656"
     assert lines["weights"] == f"{PUBLISHED['7b'] * 2 / 8 / GIB:.2f}" == "1.93"
     assert lines["AdamW moments"] == "7.72"
-    assert lines["logits"] == f"{5 * 4 * 4 * 2048 * 152064 / GIB:.2f}" == "23.20"
+    # 2^25 logits are 220 tokens of this vocabulary
+    assert lines["logits"] == f"{2 * 4 * 220 * 152064 / GIB:.2f}" == "0.25"
     assert "reference policy" not in lines  # beta is 0 for open-vocabulary detection
     assert "28 x model.language_model.layers (78.7% of all parameters)" in text
     assert "fits into 80 GiB" in text
@@ -257,7 +261,7 @@ def test_the_plan_of_a_paper_scale_run() -> None:
     [
         ("model=qwen32b", "reference policy|exceeds 80 GiB by|AdamW moments; raise debug.plan_ranks", "fits"),
         ("model=qwen32b debug.plan_ranks=32", "one of 32 processes|fits into 80 GiB", "exceeds"),
-        ("model=qwen3b algorithm.optim.micro_batch=64", "logits; lower algorithm.optim.micro_batch", "fits"),
+        ("model=qwen3b algorithm.optim.micro_batch=64", "fits into 80 GiB", "exceeds"),
         ("model=qwen7b algorithm=eval_only", f"  {'learning':<22}{0:>18}|key-value", "logits"),
         ("algorithm/kl=k3 model.lora.rank=8", f"  {'learning':<22}{8 * ADAPTED:>18,}", "reference policy"),
         ("model=qwen3b model.freeze_vision=true", f"{PUBLISHED['3b'] - 631_975_680:,}", "vision activations"),
@@ -274,7 +278,7 @@ def test_the_plan_answers_what_was_asked(words: str, expected: str, absent: str)
 def test_the_load_of_one_process() -> None:
     config = compose_run(["model=qwen7b", "debug=plan"])
     own = load_of(config)
-    assert (own.ranks, own.weight_bytes, own.rows, own.images) == (8, 2, 4, 1)
+    assert (own.ranks, own.weight_bytes, own.rows, own.prompts, own.images) == (8, 2, 4, 1, 1)
     assert (own.image_tokens, own.prompt, own.completion, own.drawn) == (1280, 1536, 2048, 16)
     assert own.reference
     assert own.checkpointing
@@ -282,6 +286,11 @@ def test_the_load_of_one_process() -> None:
     assert not load_of(compose_run(["model=qwen7b", "model.lora.rank=8"])).reference
     supervised = load_of(compose_run(["model=qwen7b", "algorithm=sft", "algorithm.batch_size=24"]))
     assert (supervised.rows, supervised.images, supervised.reference) == (3, 3, False)
+    padded = load_of(compose_run(["model=qwen7b", "algorithm.optim.shared_prefix=off"]))
+    assert (padded.rows, padded.prompts, padded.images) == (4, 4, 1)
+    # 8 completions of 2048 and their prompt of 1536 are 17,920 tokens; 1536 + 2048 more leave room for one
+    by_tokens = load_of(compose_run(["model=qwen7b", "algorithm.optim.micro_tokens=21504"]))
+    assert (by_tokens.rows, by_tokens.prompts) == (9, 2)
 
 
 def test_where_the_configuration_comes_from(tmp_path: Path) -> None:
