@@ -242,7 +242,7 @@ def _probe_learner() -> None:
     cut = Learner(torch.nn.Linear(1, 1), unneeded, unneeded, plan(), compose_run(words).algorithm.optim)
     ids = np.ones(2, dtype=np.int64)
     rows: list[Any] = [types.SimpleNamespace(row=Row(prompt=ids, images=(), completion=ids))] * 2
-    assert cut._micro_batches(rows) == [[0], [1]]
+    assert cut._pieces(rows, [0, 1]) == [[0], [1]]
 
 
 def _probe_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

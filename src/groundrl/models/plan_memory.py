@@ -62,6 +62,7 @@ class Load:
     image_tokens       of one image; merge: patches per image token
     drawn              completions that one process draws at once
     trains, checkpointing, reference (a frozen copy is kept), eager (attention scores are materialised)
+    engine_parts       processes that one copy of the weights for sampling is spread over; 0: none is kept
     """
 
     ranks: int
@@ -78,6 +79,7 @@ class Load:
     checkpointing: bool
     reference: bool
     eager: bool
+    engine_parts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +121,15 @@ def states(sizes: Sizes, load: Load) -> list[Item]:
                 bytes=sizes.parameters * w / n,
                 formula=f"parameters x {w} / {n}",
                 lower="use algorithm/kl=none, or model.lora.rank=64 (no second copy)",
+            )
+        )
+    if load.engine_parts:
+        items.append(
+            Item(
+                name="engine's copy",
+                bytes=sizes.parameters * w / load.engine_parts,
+                formula=f"parameters x {w} / {load.engine_parts}",
+                lower="use rollout/engine=vllm with rollout.engine.tensor_parallel_size",
             )
         )
     if n > 1:

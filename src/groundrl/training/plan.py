@@ -58,6 +58,7 @@ def load_of(config: RunConfig, family: Family = QWEN25_VL) -> Load:
         checkpointing=model.gradient_checkpointing,
         reference=beta > 0 and model.lora.rank == 0,
         eager=model.attention is Attention.eager,
+        engine_parts=rollout.engine.copy_parts(ranks),
     )
 
 

@@ -221,7 +221,7 @@ def _learner(config: RunConfig, policy: Policy, world: World) -> Learner | None:
             shared_prefix=algorithm.optim.shared_prefix,
         )
         beta = algorithm.kl.weight()
-        reference = _reference(policy, scorer) if beta > 0 else None
+        reference = _reference(policy, scorer, world) if beta > 0 else None
         shard(policy.model, policy.family, world)
         return Learner(
             policy.model,
@@ -264,7 +264,7 @@ def _learner(config: RunConfig, policy: Policy, world: World) -> Learner | None:
     return None
 
 
-def _reference(policy: Policy, scorer: Scorer) -> Callable[[Sequence[Any]], Tensor]:
+def _reference(policy: Policy, scorer: Scorer, world: World) -> Callable[[Sequence[Any]], Tensor]:
     """Log-probs under the policy as it is now: adapters off, or a frozen copy of the same class."""
     if has_adapters(policy.model):
 
@@ -274,6 +274,7 @@ def _reference(policy: Policy, scorer: Scorer) -> Callable[[Sequence[Any]], Tens
 
         return without_adapters
     frozen = copy.deepcopy(policy.model).requires_grad_(False).eval()
+    shard(frozen, policy.family, world)
     return lambda rows: scorer(frozen, rows).logprobs
 
 

@@ -152,6 +152,8 @@ def test_states_are_the_shares_of_one_process() -> None:
         "reference policy": 8000 * 2 / 4,
         "gathered blocks": (1000 + 2 * 300) * 2,
     }
+    copied = by_name(states(sizes(), load(engine_parts=2)))
+    assert copied["engine's copy"] == 8000 * 2 / 2
     alone = by_name(states(sizes(), load(ranks=1, weight_bytes=4, reference=False)))
     assert alone == {"weights": 32000, "gradients": 24000, "AdamW moments": 48000}
     assert by_name(states(sizes(), load(ranks=1, trains=False, reference=False))) == {"weights": 16000}
@@ -259,8 +261,13 @@ def test_the_plan_of_a_paper_scale_run() -> None:
 @pytest.mark.parametrize(
     ("words", "expected", "absent"),
     [
-        ("model=qwen32b", "reference policy|exceeds 80 GiB by|AdamW moments; raise debug.plan_ranks", "fits"),
-        ("model=qwen32b debug.plan_ranks=32", "one of 32 processes|fits into 80 GiB", "exceeds"),
+        ("model=qwen32b", "reference policy|exceeds 80 GiB by|engine's copy; use rollout/engine=vllm", "fits"),
+        ("model=qwen32b debug.plan_ranks=32", "one of 32 processes|exceeds 80 GiB by|engine's copy", "fits"),
+        (
+            "model=qwen32b debug.plan_ranks=32 rollout/engine=vllm rollout.engine.tensor_parallel_size=8",
+            "one of 32 processes|fits into 80 GiB",
+            "exceeds",
+        ),
         ("model=qwen3b algorithm.optim.micro_batch=64", "fits into 80 GiB", "exceeds"),
         ("model=qwen7b algorithm=eval_only", f"  {'learning':<22}{0:>18}|key-value", "logits"),
         ("algorithm/kl=k3 model.lora.rank=8", f"  {'learning':<22}{8 * ADAPTED:>18,}", "reference policy"),

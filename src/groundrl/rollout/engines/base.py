@@ -99,5 +99,9 @@ class EngineConfig:
         if self.max_batch < 1:
             raise ConfigError("max_batch", "must be at least 1", got=self.max_batch, todo="e.g. 256")
 
+    def copy_parts(self, processes: int) -> int:
+        """How many processes a copy of the weights for sampling is spread over; 0 where none is kept."""
+        return 0
+
     def build(self, model: Any, processor: Any) -> Engine:
         raise ConfigError("", "this engine has no build()", todo="register a Config that overrides build")

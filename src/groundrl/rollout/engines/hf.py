@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 class HFEngineConfig(EngineConfig):
     """Settings of the Hugging Face engine."""
 
+    def copy_parts(self, processes: int) -> int:
+        """A process of several samples with a whole copy, as its own model is sharded."""
+        return 1 if processes > 1 else 0
+
     def build(self, model: Any, processor: Any) -> HFEngine:
         from groundrl.rollout.engines.hf_engine import HFEngine
 

@@ -105,6 +105,9 @@ class VllmConfig(EngineConfig):
                 "tensor_parallel_size", "needs CUDA devices", got=self.tensor_parallel_size, todo="use 1"
             )
 
+    def copy_parts(self, processes: int) -> int:
+        return self.tensor_parallel_size
+
     def build(self, model: Any, processor: Any) -> VllmEngine:
         if not installed():
             raise ConfigError(
