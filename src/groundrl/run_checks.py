@@ -162,7 +162,7 @@ def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
         for key in (
             "dataset.train_size", "eval.every", "eval.every_samples", "checkpoint", "model.lora",
             "model.references", "model.freeze_vision", "model.freeze_projector",
-            "model.gradient_checkpointing",
+            "model.gradient_checkpointing", "model.train_last_layers",
         ):  # fmt: skip
             yield key, "algorithm=eval_only does not train"
         if config.eval.benchmarks:
@@ -170,10 +170,13 @@ def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
                 yield key, "algorithm=eval_only with benchmarks evaluates these alone, greedily"
     if not isinstance(algorithm, GRPOConfig):
         yield "tracker.gallery_train_every", "only grpo draws training rollouts to show"
+        yield "rollout.max_lag", "only grpo draws rollouts to learn from"
         if config.eval.sampled_k == 0:
             for key in ("rollout.temperature", "rollout.top_k", "rollout.top_p"):
                 yield key, "only greedy evaluation draws tokens in this run"
-    elif algorithm.num_iterations * algorithm.mini_batches == 1:
+    elif algorithm.num_iterations * algorithm.mini_batches == 1 and (
+        config.rollout.max_lag == 0 or algorithm.correction.weighs
+    ):
         for key in algorithm.loss.bounds():
             yield f"algorithm.loss.{key}", "with one update a batch the ratio is 1, so nothing is clipped"
     if not config.eval.benchmarks:

@@ -83,6 +83,7 @@ def test_every_setting_is_read(
         _probe_rewards(tmp_path)
         _probe_learner()
         _probe_vllm(tmp_path, monkeypatch)
+        _probe_vllm_server(tmp_path, monkeypatch)
         _probe_trackers(tmp_path, monkeypatch)
     assert unused(slots) == []
 
@@ -258,6 +259,31 @@ def _probe_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert given["max_num_seqs"] == config.max_batch
     with pytest.raises(EngineError, match="generate took longer than 1 s"):
         engine._complete([{}], [None], "generate")
+
+
+def _probe_vllm_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is given and loses requests; what those that are started would be."""
+    import torch
+    from tests.fake_vllm_server import FakeServer
+
+    from groundrl.rollout.engines import vllm_server_engine
+    from groundrl.rollout.engines.vllm_server_fleet import Ask
+
+    monkeypatch.setattr(vllm_server_engine, "write_folder", lambda folder, model, processor: folder.mkdir())
+    monkeypatch.setenv("KEY", "sesame")
+    words = ["rollout/engine=vllm_server", "rollout.engine.backoff_s=0", "rollout.engine.retries=1"]
+    words += ["rollout.engine.api_key_env=KEY", f"rollout.engine.weights_folder={tmp_path}"]
+    with FakeServer(key="sesame").running() as server:
+        config: Any = compose_run([*words, f"rollout.engine.urls=[{server.url}]"]).rollout.engine
+        engine = config.build(torch.nn.Linear(1, 1), None)
+        assert server.given == [str(engine.pushed.folder)]
+        server.lose = 2
+        with pytest.raises(EngineError, match="generate failed 2 times"):
+            engine._ask([Ask(group=0, body={"token_ids": [1]})], "generate")
+        engine.close()
+    more = ["rollout.engine.servers=2", "rollout.engine.devices=['4','5']"]
+    started: Any = compose_run([*words, *more]).rollout.engine
+    assert started.devices_of(0, 1) == ["4", "5"]
 
 
 def _probe_trackers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

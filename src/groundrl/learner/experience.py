@@ -20,6 +20,7 @@ class Experience:
     advantage            of the row's rollout
     behaviour_logprobs   float32 [C], nan where nothing was sampled
     rollout              number of the rollout inside the batch
+    lag                  updates made since it was drawn
     """
 
     row: Row
@@ -27,6 +28,7 @@ class Experience:
     advantage: float
     behaviour_logprobs: NDArray[np.float32]
     rollout: int
+    lag: int = 0
 
 
 def from_rollouts(

@@ -27,7 +27,9 @@ from groundrl.learner.experience import Experience
 from groundrl.learner.logprobs import Scorer
 from groundrl.learner.master import MasterWeights
 from groundrl.learner.micro_batches import Limit, micro_batches
+from groundrl.learner.nonfinite import Skipped, faults_of
 from groundrl.learner.objective import Batch, Objective
+from groundrl.learner.staleness import old_logprobs
 from groundrl.losses.config import Normalisation
 from groundrl.losses.normalise import token_weights
 from groundrl.models.forward import Row
@@ -38,7 +40,7 @@ from groundrl.world import World
 
 @dataclass(slots=True, kw_only=True)
 class Plan:
-    """How a batch becomes optimiser steps."""
+    """How a batch becomes optimiser steps. engine_ratio: see learner/staleness.py."""
 
     num_steps: int
     lr: float
@@ -46,6 +48,7 @@ class Plan:
     mini_batches: int
     normalisation: Normalisation
     constant_length: int
+    engine_ratio: bool = False
 
 
 class Learner:
@@ -82,6 +85,7 @@ class Learner:
         )
         self.updates = 0
         self.nonfinite_in_a_row = 0
+        self.on_skip: Callable[[Skipped], None] | None = None
 
     def lr_at(self, update: int) -> float:
         """Learning rate of optimiser step `update` (from 0)."""
@@ -105,7 +109,13 @@ class Learner:
         off_policy = self.plan.num_iterations * self.plan.mini_batches > 1
         # without dropout, as the engine drew
         self.model.eval()
-        old = self._score(rows, self._policy_logprobs) if off_policy else None
+        old = old_logprobs(
+            rows,
+            self.world,
+            off_policy=off_policy,
+            engine_ratio=self.plan.engine_ratio,
+            score=lambda: self._score(rows, self._policy_logprobs),
+        )
         reference = self._score(rows, self.reference) if self.reference is not None else None
         self.model.train()
         owners = np.array([row.rollout for row in rows])
@@ -188,6 +198,7 @@ class Learner:
         }
         metrics |= {"loss": loss, "grad_norm": norm, "lr": lr, "skipped": 0.0}
         if not (math.isfinite(loss) and math.isfinite(norm)):
+            self._explain(rows, part, weights, old, reference)
             return self._skip(metrics)
         self.nonfinite_in_a_row = 0
         for group in self.optimizer.param_groups:
@@ -214,6 +225,31 @@ class Learner:
         weights = token_weights(counts, owners, self.plan.normalisation, self.plan.constant_length)
         start = sum(len(piece) for piece in everyone[: self.world.rank])
         return weights[start : start + len(own)], int(counts.sum())
+
+    def _explain(
+        self,
+        rows: list[Experience],
+        part: list[int],
+        weights: NDArray[np.float64],
+        old: list[Tensor] | None,
+        reference: list[Tensor] | None,
+    ) -> None:
+        """Score each row of a step that is to be skipped alone, and tell `on_skip` what is wrong with it."""
+        if self.on_skip is None:
+            return
+        self.optimizer.zero_grad(set_to_none=True)
+        stored = list(self.master.stored.values()) if self.world.alone else []
+        faults: list[tuple[str, ...]] = []
+        for number in range(max(self.world.gather(len(part)))):
+            piece = part[number : number + 1]
+            with torch.set_grad_enabled(self.world.alone):
+                scores = self.scorer(self.model, self._rows(rows, piece))
+                if not piece:
+                    continue
+                batch = self._batch(rows, piece, weights[number : number + 1], scores.mask, old, reference)
+                value, _ = self.objective(scores, batch)
+                faults.append(faults_of(scores.logprobs[batch.selected], value, stored))
+        self.on_skip(Skipped(update=self.updates, rows=[rows[i] for i in part], faults=faults))
 
     def _skip(self, metrics: dict[str, float]) -> dict[str, float]:
         self.optimizer.zero_grad(set_to_none=True)

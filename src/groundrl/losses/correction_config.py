@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from groundrl.config.registry import register
 from groundrl.errors import ConfigError
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, slots=True)
 class CorrectionConfig:
-    """Base of the correction options; the formulas stand in losses/correction.py."""
+    """Base of the correction options; the formulas stand in losses/correction.py.
+
+    weighs   whether tokens get a weight
+    """
+
+    weighs: ClassVar[bool] = True
 
     def build(self) -> Correction | None:
         """The token weight, or None for no correction."""
@@ -25,6 +30,8 @@ class CorrectionConfig:
 @dataclass(kw_only=True, slots=True)
 class NoCorrectionConfig(CorrectionConfig):
     """The gap is measured and not corrected."""
+
+    weighs: ClassVar[bool] = False
 
 
 @register("algorithm/correction", "tis")

@@ -58,6 +58,8 @@ class ModelConfig:
     architecture            config.json that `debug=plan` builds on the meta device when `path` is absent
     min_pixels, max_pixels  an image is resized so that its area lies between them; a family with tiles cuts
                             at most max_pixels / (pixels of a tile) of them, at least one
+    train_last_layers       of the language model, only so many last decoder layers, the final norm and the
+                            head learn (models/last_layers.py); null: all of it
     references              checkpoints evaluated on the same samples at the end, by the name in the table
     """
 
@@ -71,6 +73,7 @@ class ModelConfig:
     max_pixels: int = 50176
     freeze_vision: bool = False
     freeze_projector: bool = False
+    train_last_layers: int | None = None
     gradient_checkpointing: bool = False
     lora: LoraConfig = field(default_factory=LoraConfig)
     references: dict[str, str] = field(default_factory=dict[str, str])
@@ -83,3 +86,13 @@ class ModelConfig:
                 got=self.min_pixels,
                 todo="784 is one image token of 28 x 28",
             )
+        if self.train_last_layers is not None:
+            self._check_last_layers(self.train_last_layers)
+
+    def _check_last_layers(self, count: int) -> None:
+        key = "train_last_layers"
+        if count < 1:
+            raise ConfigError(key, "must be >= 1 or null", got=count, todo="use null for all layers")
+        if self.lora.rank:
+            problem = "with model.lora.rank > 0 only the adapters learn, in all layers"
+            raise ConfigError(key, problem, got=count, todo="leave one of the two out")

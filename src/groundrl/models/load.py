@@ -18,6 +18,7 @@ from groundrl.config.repo import resolve
 from groundrl.errors import ConfigError
 from groundrl.models.config import Attention, Device, ModelConfig, Precision
 from groundrl.models.family import Family, family_of
+from groundrl.models.last_layers import keep_last
 from groundrl.models.lora import inject
 from groundrl.models.processor import Processor
 from groundrl.world import World
@@ -146,13 +147,20 @@ def load_policy(config: ModelConfig) -> Policy:
     if config.gradient_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     inject(model, family, config.lora)
-    freeze(model, family, vision=config.freeze_vision, projector=config.freeze_projector)
+    freeze_parts(model, family, config)
     return Policy(
         model=model,
         processor=load_processor(folder, family, config),
         family=family,
         fingerprint=fingerprint(start),
     )
+
+
+def freeze_parts(model: Any, family: Family, config: ModelConfig) -> None:
+    """Stop the gradients of all parts that the configuration freezes."""
+    freeze(model, family, vision=config.freeze_vision, projector=config.freeze_projector)
+    if config.train_last_layers is not None:
+        keep_last(model, family, config.train_last_layers)
 
 
 def freeze(model: Any, family: Family, *, vision: bool, projector: bool) -> None:

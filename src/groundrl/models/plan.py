@@ -10,7 +10,7 @@ from groundrl.config.repo import resolve
 from groundrl.errors import ConfigError
 from groundrl.models.config import ModelConfig
 from groundrl.models.family import Family
-from groundrl.models.load import freeze
+from groundrl.models.load import freeze_parts
 from groundrl.models.lora import inject
 from groundrl.models.plan_memory import GIB, MIB, Item, Load, Sizes, drawing, learning, states
 from groundrl.models.plan_names import (
@@ -33,7 +33,7 @@ def plan(config: ModelConfig, load: Load) -> str:
     tower, projector = check_names(model, family)
     if load.trains:
         inject(model, family, config.lora)
-        freeze(model, family, vision=config.freeze_vision, projector=config.freeze_projector)
+        freeze_parts(model, family, config)
         if config.lora.rank:
             check_adapters(model, family)
     else:

@@ -92,10 +92,9 @@ class Item:
     lower: str = ""
 
 
-def states(sizes: Sizes, load: Load) -> list[Item]:
-    """What a process keeps all the time."""
+def states(sizes: Sizes, load: Load, *, more_ranks: str = "raise debug.plan_ranks (more GPUs)") -> list[Item]:
+    """What a process keeps all the time. more_ranks: how to have more processes."""
     n, w, t = load.ranks, load.weight_bytes, sizes.trainable
-    more_ranks = "raise debug.plan_ranks (more GPUs)"
     items = [
         Item(
             name="weights",

@@ -17,12 +17,15 @@ class RolloutConfig:
     top_k, top_p     0 and 1 are off. Published for VLM-R1: top-k 50 (its library's default), drawn
                      truncated and scored untruncated, as here
     max_new_tokens   per turn
+    max_lag          so many later batches are drawn before the present one is learned from; 0: each is drawn
+                     with the present weights (training/ahead.py)
     """
 
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
     max_new_tokens: int = 64
+    max_lag: int = 0
     engine: EngineConfig = field(default_factory=EngineConfig)
 
     def __post_init__(self) -> None:
@@ -43,6 +46,8 @@ class RolloutConfig:
             )
         if self.max_new_tokens < 1:
             raise ConfigError("max_new_tokens", "must be >= 1", got=self.max_new_tokens, todo="e.g. 64")
+        if self.max_lag < 0:
+            raise ConfigError("max_lag", "must be >= 0", got=self.max_lag, todo="use 0 for synchronous")
 
     def sampling(self) -> Sampling:
         """How training rollouts are drawn."""

@@ -83,7 +83,7 @@ class GRPO:
             mine = [places[one.rollout.group, one.rollout.index] for one in own]
             experience = from_rollouts([one.rollout for one in own], assigned.advantages[mine], used[mine])
         tokens = sum(entry.rollout.num_student_tokens for entry in scored)
-        return Gathered(experience=experience, metrics=metrics, scored=scored, tokens=tokens)
+        return Gathered(experience=experience, metrics=metrics, scored=scored, tokens=tokens, own=own)
 
     def _draw(
         self, step: int, prompts: int, first: int, clock: StageClock

@@ -7,6 +7,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
+from functools import partial
 
 import torch
 
@@ -15,6 +16,7 @@ from groundrl.learner.learner import Learner
 from groundrl.training.measure import Measured, measure
 from groundrl.training.method import Gathered, Method
 from groundrl.training.metrics import step_record
+from groundrl.training.nonfinite import store_skipped
 from groundrl.training.parts import Parts
 from groundrl.training.show import show_evaluation, show_group, shown
 from groundrl.training.state import Best
@@ -34,6 +36,7 @@ def train(parts: Parts, method: Method, learner: Learner) -> None:
         started = time.perf_counter()
         clock.begin()
         gathered = method.gather(state.step, clock)
+        learner.on_skip = partial(store_skipped, parts, gathered)
         with clock.stage("learn"):
             parts.collector.engine.release()
             metrics = gathered.metrics | learner.step(gathered.experience)

@@ -14,12 +14,16 @@ from groundrl.training.clock import StageClock
 
 @dataclass(slots=True, kw_only=True)
 class Gathered:
-    """One step's experience, its metrics, and the rollouts to store (none for supervised methods)."""
+    """One step's experience, its metrics, and the rollouts to store (none for supervised methods).
+
+    scored: of all processes; own: of this one, in the order that `Experience.rollout` numbers
+    """
 
     experience: list[Experience]
     metrics: dict[str, float]
     scored: Sequence[Graded] = field(default_factory=list[Graded])
     tokens: int = 0
+    own: Sequence[Graded] = field(default_factory=list[Graded])
 
 
 class Method(Protocol):

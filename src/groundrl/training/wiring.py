@@ -40,10 +40,12 @@ from groundrl.tracking.config import TrackerConfig
 from groundrl.tracking.display import Display
 from groundrl.tracking.lines import JsonLines
 from groundrl.training import provenance
+from groundrl.training.ahead import Ahead
 from groundrl.training.clock import StageClock
 from groundrl.training.grpo import GRPO
 from groundrl.training.interrupt import Interrupt
 from groundrl.training.measure import BenchmarkSuite
+from groundrl.training.memory import memory_fact
 from groundrl.training.method import Method
 from groundrl.training.parts import Parts
 from groundrl.training.run_folder import RunFolder
@@ -85,11 +87,15 @@ def wire(
     checkpoints = Checkpoints(folder.checkpoints, config.checkpoint.keep_last, world)
     checkpoints.clear_unfinished()
     after = _resume_state(checkpoints, config.algorithm.training_steps()) if resumed else None
+    first = Sampler(source, config.seed, rank=world.rank, world_size=world.size)
+    memory = memory_fact(config, policy, first, collector, world)
     learner = _learner(config, policy, world)
     chosen, skipped = load_benchmarks(config.eval, config.task.name, config.prompt)
     benchmarks = [_benchmark(config, own, collector, grader, source, policy) for own in chosen]
     _report_shared("the held-out split", shared_images(source, heldout))
     facts = _facts(config, invocation, folder, policy, world, source.fingerprint(), heldout.fingerprint())
+    if memory is not None:
+        facts["memory"] = memory
     if benchmarks:
         names = ", ".join(own.name for own in chosen)
         facts["benchmarks"] = names + (f" (skipped: {', '.join(skipped)})" if skipped else "")
@@ -194,7 +200,7 @@ def _method(
     algorithm = config.algorithm
     sampler = Sampler(source, config.seed, rank=world.rank, world_size=world.size)
     if isinstance(algorithm, GRPOConfig):
-        return GRPO(
+        grpo = GRPO(
             algorithm,
             sampler=sampler,
             collector=collector,
@@ -204,6 +210,8 @@ def _method(
             seed=config.seed,
             world=world,
         )
+        lag = config.rollout.max_lag
+        return Ahead(grpo, max_lag=lag, num_steps=algorithm.num_steps) if lag else grpo
     if isinstance(algorithm, SFTConfig):
         return SFT(algorithm, sampler=sampler, collector=collector, world=world)
     return None
@@ -234,6 +242,7 @@ def _learner(config: RunConfig, policy: Policy, world: World) -> Learner | None:
                 mini_batches=algorithm.mini_batches,
                 normalisation=algorithm.loss.normalisation,
                 constant_length=config.rollout.max_new_tokens,
+                engine_ratio=not algorithm.correction.weighs,
             ),
             algorithm.optim,
             reference=reference,

@@ -33,6 +33,7 @@ OVD = {"dataset.styles"}
 NO_TRAINING = {
     "checkpoint", "dataset.train_size", "eval.every", "eval.every_samples", "model.freeze_projector",
     "model.freeze_vision", "model.gradient_checkpointing", "model.lora", "model.references",
+    "model.train_last_layers",
 }  # fmt: skip
 
 
@@ -43,9 +44,10 @@ NO_TRAINING = {
         ("reward=ap model.lora.rank=4 algorithm.num_iterations=2", ALWAYS | ADAPTERS | OVD),
         ("algorithm=sft eval.sampled_k=0 debug=plan", NO_ADAPTERS | REC | {
             "tracker.gallery_train_every", "rollout.temperature", "rollout.top_k", "rollout.top_p",
+            "rollout.max_lag",
         }),
         ("algorithm=eval_only dataset.objects=[1,1]", ALWAYS | NO_ADAPTERS | REC | NO_TRAINING | {
-            "tracker.gallery_train_every", "dataset.difficulty", "dataset.max_overlap",
+            "tracker.gallery_train_every", "dataset.difficulty", "dataset.max_overlap", "rollout.max_lag",
         }),
         ("prompt.suffix='' algorithm.mini_batches=2 paths.output_dir=x", ALWAYS | NO_ADAPTERS | REC | {
             "prompt.suffix_place", "paths.root",

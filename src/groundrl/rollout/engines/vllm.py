@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from groundrl.config.registry import register
 from groundrl.errors import ConfigError
-from groundrl.rollout.engines.base import EngineConfig
-
-if TYPE_CHECKING:
-    from groundrl.rollout.engines.vllm_engine import VllmEngine
+from groundrl.rollout.engines.base import Engine, EngineConfig
 
 
 def installed() -> bool:
@@ -108,7 +105,7 @@ class VllmConfig(EngineConfig):
     def copy_parts(self, processes: int) -> int:
         return self.tensor_parallel_size
 
-    def build(self, model: Any, processor: Any) -> VllmEngine:
+    def build(self, model: Any, processor: Any) -> Engine:
         if not installed():
             raise ConfigError(
                 "rollout.engine",

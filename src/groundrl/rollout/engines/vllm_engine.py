@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save_file
 
 from groundrl.errors import ConfigError, EngineError
 from groundrl.models.lora import merged
@@ -26,8 +25,9 @@ from groundrl.rollout.engines.vllm_launch import (
     set_environment,
     start,
     write_folder,
+    write_weights,
 )
-from groundrl.rollout.engines.vllm_prompt import Prompt, as_prompt, check_expanded
+from groundrl.rollout.engines.vllm_prompt import Prompt, as_prompt, check_expanded, check_size
 
 SEED_BITS = (1 << 63) - 1
 """vLLM takes seeds of 63 bits; ours have 64."""
@@ -64,7 +64,7 @@ class VllmEngine:
         prompts: list[Prompt] = []
         params: list[Any] = []
         for request in requests:
-            self._check_length(request, len(request.prompt_ids) + sampling.max_new_tokens)
+            check_size(request, len(request.prompt_ids) + sampling.max_new_tokens, self.config)
             prompt = as_prompt(request.prompt_ids, request.images, self.processor)
             for seed in request.seeds:
                 prompts.append(prompt)
@@ -76,7 +76,7 @@ class VllmEngine:
         prompts: list[Prompt] = []
         rows = [np.concatenate([one.prompt_ids, one.completion_ids]) for one in given]
         for one, ids in zip(given, rows, strict=True):
-            self._check_length(one, len(ids) + 1)
+            check_size(one, len(ids) + 1, self.config)
             prompts.append(as_prompt(ids, one.images, self.processor))
         params = sampling_params(temperature=0.0, max_tokens=1, prompt_logprobs=0)
         out: list[NDArray[np.float32]] = []
@@ -104,12 +104,7 @@ class VllmEngine:
         """For workers in other processes, which cannot be handed tensors of this one."""
         folder = Path(self._scratch.name) / "pushed"
         write_folder(folder, model, self.processor)
-        seen: set[int] = set()
-        kept: dict[str, torch.Tensor] = {}
-        for name, value in weights.items():  # a file cannot hold one tensor under two names
-            kept[name] = value.clone() if value.data_ptr() in seen else value.contiguous()
-            seen.add(value.data_ptr())
-        save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+        write_weights(folder, weights)
         self.llm.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
 
     def reset_caches(self) -> None:
@@ -185,20 +180,3 @@ class VllmEngine:
             logprobs=np.array([known[token].logprob for token, known in chosen], dtype=np.float32),
             finished=made.finish_reason == "stop",
         )
-
-    def _check_length(self, asked: Request | Given, tokens: int) -> None:
-        """Raise ConfigError for what the engine was not made for."""
-        if tokens > self.config.max_model_len:
-            raise ConfigError(
-                "rollout.engine.max_model_len",
-                f"a prompt of {len(asked.prompt_ids)} tokens needs {tokens} with its completion",
-                got=self.config.max_model_len,
-                todo="raise it (and max_batched_tokens), or lower model.max_pixels",
-            )
-        if len(asked.images) > self.config.max_images:
-            raise ConfigError(
-                "rollout.engine.max_images",
-                f"a prompt has {len(asked.images)} images",
-                got=self.config.max_images,
-                todo="raise it",
-            )

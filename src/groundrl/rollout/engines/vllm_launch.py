@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import save_file
 
 from groundrl.models.processor import Processor
 from groundrl.rollout.engines.vllm import EnginePrecision, VllmConfig
@@ -58,10 +59,18 @@ def scratch_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="groundrl-vllm-", dir=shared if shared.is_dir() else None)
 
 
-def start(folder: Path, model: Any, config: VllmConfig, *, cuda: bool) -> Any:
-    """A vLLM `LLM` on the folder."""
-    from vllm import LLM  # pyright: ignore[reportMissingImports]  (the second environment has it)
+def write_weights(folder: Path, weights: dict[str, torch.Tensor]) -> None:
+    """Into one file; it cannot hold one tensor under two names, so a second one is a copy."""
+    seen: set[int] = set()
+    kept: dict[str, torch.Tensor] = {}
+    for name, value in weights.items():
+        kept[name] = value.clone() if value.data_ptr() in seen else value.contiguous()
+        seen.add(value.data_ptr())
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
 
+
+def engine_settings(folder: Path, model: Any, config: VllmConfig) -> dict[str, Any]:
+    """vLLM's settings of an engine on the folder, by vLLM's names."""
     precision = str(next(model.parameters()).dtype).removeprefix("torch.")
     if config.precision is not EnginePrecision.policy:
         precision = str(config.precision.value)
@@ -87,6 +96,14 @@ def start(folder: Path, model: Any, config: VllmConfig, *, cuda: bool) -> Any:
     }
     if config.kv_cache_mib is not None:
         settings["kv_cache_memory_bytes"] = config.kv_cache_mib * 2**20
+    return settings
+
+
+def start(folder: Path, model: Any, config: VllmConfig, *, cuda: bool) -> Any:
+    """A vLLM `LLM` on the folder."""
+    from vllm import LLM  # pyright: ignore[reportMissingImports]  (the second environment has it)
+
+    settings = engine_settings(folder, model, config)
     with unchanged_randomness():
         return LLM(**settings)
 

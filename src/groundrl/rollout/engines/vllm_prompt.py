@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundrl.errors import ConfigError
 from groundrl.models.pixels import picture_of
 from groundrl.models.processor import Processor
+from groundrl.rollout.engines.base import Given, Request
+from groundrl.rollout.engines.vllm import VllmConfig
 from groundrl.types import PreparedImage
 
 Prompt = dict[str, Any]
@@ -46,4 +49,22 @@ def check_expanded(ours: NDArray[np.int64], theirs: Sequence[int]) -> None:
         raise ValueError(
             f"vllm: the engine computed {len(theirs)} prompt tokens where the learner has {len(ours)}; its "
             "image processor does not agree with ours"
+        )
+
+
+def check_size(asked: Request | Given, tokens: int, config: VllmConfig) -> None:
+    """Raise ConfigError for what the engine was not made for; tokens: of prompt and completion together."""
+    if tokens > config.max_model_len:
+        raise ConfigError(
+            "rollout.engine.max_model_len",
+            f"a prompt of {len(asked.prompt_ids)} tokens needs {tokens} with its completion",
+            got=config.max_model_len,
+            todo="raise it (and max_batched_tokens), or lower model.max_pixels",
+        )
+    if len(asked.images) > config.max_images:
+        raise ConfigError(
+            "rollout.engine.max_images",
+            f"a prompt has {len(asked.images)} images",
+            got=config.max_images,
+            todo="raise it",
         )
