@@ -1,6 +1,6 @@
 """The engines against each other: start, tokens a second, weight push, and their share of a training step.
 
-Run it in the environment that has vLLM (`make setup-vllm`). Every engine draws completions of the same prompts,
+Run it in the environment that has vLLM (`make setup-vllm`). Every engine draws completions of equal prompts,
 in a fresh process; figures are medians over rounds after one that warms up, processes of the engines in turn.
 CPU seconds would hide a server's work, so these are wall-clock seconds: keep the machine quiet.
 
