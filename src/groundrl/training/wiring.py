@@ -273,7 +273,9 @@ def _learner(config: RunConfig, policy: Policy, world: World) -> Learner | None:
     return None
 
 
-def _reference(policy: Policy, scorer: Scorer, world: World) -> Callable[[Sequence[Any]], Tensor]:
+def _reference(
+    policy: Policy, scorer: Scorer, world: World | None = None
+) -> Callable[[Sequence[Any]], Tensor]:
     """Log-probs under the policy as it is now: adapters off, or a frozen copy of the same class."""
     if has_adapters(policy.model):
 
@@ -283,7 +285,7 @@ def _reference(policy: Policy, scorer: Scorer, world: World) -> Callable[[Sequen
 
         return without_adapters
     frozen = copy.deepcopy(policy.model).requires_grad_(False).eval()
-    shard(frozen, policy.family, world)
+    shard(frozen, policy.family, world or World())
     return lambda rows: scorer(frozen, rows).logprobs
 
 
