@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,6 +24,7 @@ from groundrl.rollout.engines import vllm_server_engine, vllm_server_fleet
 from groundrl.rollout.engines.base import Given, Request, Sampling
 from groundrl.rollout.engines.vllm_server import VllmServerConfig
 from groundrl.rollout.engines.vllm_server_fleet import Ask
+from groundrl.rollout.engines.vllm_server_link import Link, SlowError
 from groundrl.rollout.engines.vllm_server_member import Pushed
 from groundrl.rollout.engines.vllm_server_wire import drawing, prompt_body
 
@@ -323,3 +325,10 @@ def test_without_vllm_only_given_servers_can_be_used(monkeypatch) -> None:
                 "rollout.engine.weights_folder=/nowhere",
             ]
         ).rollout.engine.build(None, None)
+
+
+def test_a_call_whose_time_is_up_before_it_connects_is_slow_not_broken(servers) -> None:
+    link = Link(servers[0].url, None)
+    with pytest.raises(SlowError, match="no answer in time"):
+        link.call("GET", "/weight_info", deadline=time.monotonic() - 1.0)
+    assert servers[0].calls == []

@@ -41,12 +41,13 @@ class Link:
         """
         parts = urlsplit(self.url)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(parts.hostname or "", parts.port, timeout=_left(deadline))
+        connection = kind(parts.hostname or "", parts.port)
         headers = {"Content-Type": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         opened: Any = None
         try:
+            connection.timeout = _left(deadline)
             connection.connect()
             opened = connection.sock
             with self._lock:
