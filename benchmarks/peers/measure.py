@@ -29,7 +29,7 @@ class Peak:
         self.before = _status("VmRSS")
 
     def end(self) -> dict[str, float]:
-        """peak_mib: the whole process; grown_mib: above what it held before."""
+        """peak_mib: the whole process; grown_mib: above what it held at `begin`, with the model loaded."""
         peak = _status("VmHWM")
         return {"peak_mib": peak, "grown_mib": peak - self.before}
 

@@ -115,9 +115,8 @@ def main() -> None:
     seconds: list[float] = []
     learning: list[float] = []
     peak = Peak()
+    peak.begin()
     for step in range(options.steps + 1):
-        if step == 1:
-            peak.begin()
         start = time.process_time()
         gathered = method.gather(step, clock)
         assert gathered.tokens == options.prompts * options.group * options.tokens

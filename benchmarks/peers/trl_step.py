@@ -72,7 +72,7 @@ def main() -> None:
     class Clock(TrainerCallback):
         def on_step_begin(self, *args: Any, **keywords: Any) -> None:
             generating.append(0.0)
-            if len(seconds) == 1:
+            if not seconds:
                 peak.begin()
             self.start = time.process_time()
 
