@@ -75,17 +75,22 @@ def test_no_more_are_in_flight_than_may_be(servers) -> None:
 
 
 def test_a_server_without_work_takes_from_a_slow_one(servers) -> None:
-    """The second server answers its first request once the first has answered all seven others."""
+    """The first server answers nothing until the second was asked; that answers once the first has answered
+    all seven others."""
     quick, slow = servers
-    quick_done, left = threading.Event(), [7]
+    slow_asked, quick_done, left = threading.Event(), threading.Event(), [7]
 
     def count() -> None:
+        slow_asked.wait(20)
         left[0] -= 1
         if not left[0]:
             quick_done.set()
 
-    quick.before = count
-    slow.before = lambda: quick_done.wait(20) or None
+    def wait() -> None:
+        slow_asked.set()
+        quick_done.wait(20)
+
+    quick.before, slow.before = count, wait
     answers = fleet_of(quick, slow).ask(asks(2, 4), PUSHED, settings(concurrency=1), "generate")
     assert drawn(answers) == [0, 1, 2, 3, 0, 1, 2, 3]
     assert (len(quick.asked), len(slow.asked)) == (7, 1)
