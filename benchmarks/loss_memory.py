@@ -15,12 +15,9 @@ Figures are medians, with the 2.5th and 97.5th percentile of the median under re
 from __future__ import annotations
 
 import argparse
-import ctypes
-import gc
 import json
 import os
 import platform
-import re
 import statistics
 import sys
 import time
@@ -30,11 +27,11 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from groundrl.models.chunked_logprobs import token_logprobs
+from peers.measure import interval, reset_peak, resident
 
 RESULT = Path(__file__).parent / "results" / "loss_memory.json"
 BANNED = (3, 5, 7)
@@ -69,20 +66,6 @@ SIDES: dict[str, Callable[[Any, Tensor, Tensor], tuple[Tensor, Tensor | None]]] 
 }
 
 
-def resident(kind: str) -> float:
-    """VmRSS or VmHWM, MiB."""
-    found = re.search(rf"{kind}:\s+(\d+)", Path("/proc/self/status").read_text())
-    return int(found[1]) / 1024 if found else float("nan")
-
-
-def reset_peak() -> float:
-    """Give free memory back and forget the peak so far; returns the present resident set, MiB."""
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
-    return resident("VmRSS")
-
-
 def once(
     name: str, head: Any, hidden: Tensor, targets: Tensor, weights: Tensor
 ) -> tuple[float, float, float]:
@@ -96,12 +79,6 @@ def once(
     grown = resident("VmHWM") - before
     gradients: list[Any] = [head.weight.grad, hidden.grad]
     return taken, grown, sum(float(gradient.abs().sum()) for gradient in gradients)
-
-
-def interval(values: list[float]) -> list[float]:
-    rng = np.random.default_rng(0)
-    medians = np.median(rng.choice(values, size=(2000, len(values))), axis=1)
-    return [round(float(q), 3) for q in np.quantile(medians, [0.025, 0.975])]
 
 
 def main() -> int:

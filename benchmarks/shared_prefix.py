@@ -15,12 +15,9 @@ pairs that can see each other): what a perfect implementation would gain.
 from __future__ import annotations
 
 import argparse
-import ctypes
-import gc
 import json
 import os
 import platform
-import re
 import statistics
 import sys
 import time
@@ -37,6 +34,7 @@ from groundrl.learner.config import SharedPrefix
 from groundrl.learner.logprobs import Scorer
 from groundrl.models.forward import Row
 from groundrl.types import ImageFrame, PreparedImage
+from peers.measure import interval, reset_peak, resident
 
 RESULT = Path(__file__).parent / "results" / "shared_prefix.json"
 TEXT = 24
@@ -110,20 +108,6 @@ def arithmetic(model: Any, rows: list[Row], *, shared: bool) -> float:
     return vision + head + text.num_hidden_layers * (tokens * weights + 2 * pairs * width)
 
 
-def resident(kind: str) -> float:
-    """VmRSS or VmHWM, MiB."""
-    found = re.search(rf"{kind}:\s+(\d+)", Path("/proc/self/status").read_text())
-    return int(found[1]) / 1024 if found else float("nan")
-
-
-def reset_peak() -> float:
-    """Give free memory back and forget the peak so far; returns the present resident set, MiB."""
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
-    return resident("VmRSS")
-
-
 def once(model: Any, rows: list[Row], side: str) -> tuple[float, float]:
     """(CPU seconds, MiB) of one forward and backward."""
     scorer = Scorer(temperature=1.0, banned_ids=(IMAGE_ID,), pad_id=0, shared_prefix=SIDES[side])
@@ -134,12 +118,6 @@ def once(model: Any, rows: list[Row], side: str) -> tuple[float, float]:
     (scores.logprobs * scores.mask).mean().backward()
     taken = time.process_time() - start
     return taken, resident("VmHWM") - before
-
-
-def interval(values: list[float]) -> list[float]:
-    rng = np.random.default_rng(0)
-    medians = np.median(rng.choice(values, size=(2000, len(values))), axis=1)
-    return [round(float(q), 3) for q in np.quantile(medians, [0.025, 0.975])]
 
 
 def measure(model: Any, prompt: int, group: int, options: argparse.Namespace) -> dict[str, Any]:

@@ -32,7 +32,8 @@ from groundrl.data.sampler import Sampler
 from groundrl.learner.algorithms import GRPOConfig
 from groundrl.learner.learner import Learner, Plan
 from groundrl.learner.logprobs import Scorer
-from groundrl.learner.objective import GRPOObjective
+from groundrl.learner.objective import PolicyObjective
+from groundrl.losses.clip import Clip
 from groundrl.losses.config import Normalisation
 from groundrl.models.load import Policy, load_policy
 from groundrl.rewards.grader import Grader
@@ -109,7 +110,7 @@ def build(words: list[str]) -> tuple[Policy, GRPO, Learner, GRPOConfig]:
         num_steps=10_000, lr=1e-6, num_iterations=1, mini_batches=1,
         normalisation=Normalisation.sequence_mean, constant_length=TOKENS,
     )  # fmt: skip
-    objective = GRPOObjective(clip_low=0.2, clip_high=0.2, beta=0.0)
+    objective = PolicyObjective(term=Clip(clip_low=0.2, clip_high=0.2), beta=0.0)
     learner = Learner(policy.model, scorer, objective, plan, algorithm.optim)
     return policy, method, learner, algorithm
 

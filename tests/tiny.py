@@ -13,7 +13,8 @@ from groundrl.learner.config import OptimConfig
 from groundrl.learner.experience import Experience
 from groundrl.learner.learner import Learner, Plan
 from groundrl.learner.logprobs import Scorer
-from groundrl.learner.objective import GRPOObjective, Objective
+from groundrl.learner.objective import Objective, PolicyObjective
+from groundrl.losses.clip import Clip
 from groundrl.losses.config import Normalisation
 from groundrl.models.forward import Row
 from groundrl.models.processor import Processor
@@ -113,7 +114,7 @@ def learner(
     return Learner(
         model,
         scorer(processor),
-        objective or GRPOObjective(clip_low=0.2, clip_high=0.2, beta=beta),
+        objective or PolicyObjective(term=Clip(clip_low=0.2, clip_high=0.2), beta=beta),
         plan(**changes),
         optim or OptimConfig(),
         reference=reference,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import re
 from pathlib import Path
 
+import numpy as np
 from PIL import Image, ImageDraw
 
 
@@ -25,16 +28,30 @@ class Peak:
     """Peak resident memory of the process between `begin` and `end`, in MiB (Linux)."""
 
     def begin(self) -> None:
-        Path("/proc/self/clear_refs").write_text("5")
-        self.before = _status("VmRSS")
+        self.before = reset_peak()
 
     def end(self) -> dict[str, float]:
-        """peak_mib: the whole process; grown_mib: above what it held at `begin`, with the model loaded."""
-        peak = _status("VmHWM")
+        """peak_mib: the whole process; grown_mib: above what it held at `begin`."""
+        peak = resident("VmHWM")
         return {"peak_mib": peak, "grown_mib": peak - self.before}
 
 
-def _status(name: str) -> float:
-    found = re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())
-    assert found
-    return int(found[1]) / 1024
+def resident(kind: str) -> float:
+    """VmRSS or VmHWM, MiB."""
+    found = re.search(rf"{kind}:\s+(\d+)", Path("/proc/self/status").read_text())
+    return int(found[1]) / 1024 if found else float("nan")
+
+
+def reset_peak() -> float:
+    """Give free memory back and forget the peak so far; returns the present resident set, MiB."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    return resident("VmRSS")
+
+
+def interval(values: list[float]) -> list[float]:
+    """2.5th and 97.5th percentile of the median under resampling."""
+    rng = np.random.default_rng(0)
+    medians = np.median(rng.choice(values, size=(2000, len(values))), axis=1)
+    return [round(float(q), 3) for q in np.quantile(medians, [0.025, 0.975])]

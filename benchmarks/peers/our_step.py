@@ -17,7 +17,8 @@ from groundrl.data.base import SampleSource
 from groundrl.data.sampler import Sampler
 from groundrl.learner.learner import Learner, Plan
 from groundrl.learner.logprobs import Scorer
-from groundrl.learner.objective import GRPOObjective
+from groundrl.learner.objective import PolicyObjective
+from groundrl.losses.clip import Clip
 from groundrl.losses.config import Normalisation
 from groundrl.models.load import load_policy
 from groundrl.rewards.base import ScoreContext
@@ -100,7 +101,7 @@ def main() -> None:
     learner = Learner(
         policy.model,
         Scorer(temperature=1.0, banned_ids=processor.banned_ids, pad_id=processor.pad_id),
-        GRPOObjective(clip_low=0.2, clip_high=0.2, beta=0.0),
+        PolicyObjective(term=Clip(clip_low=0.2, clip_high=0.2), beta=0.0),
         Plan(
             num_steps=10_000,
             lr=1e-5,

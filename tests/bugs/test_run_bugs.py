@@ -26,7 +26,8 @@ from groundrl.learner.checkpoint import save_model
 from groundrl.learner.config import OptimConfig
 from groundrl.learner.learner import Learner
 from groundrl.learner.logprobs import Scorer
-from groundrl.learner.objective import GRPOObjective
+from groundrl.learner.objective import PolicyObjective
+from groundrl.losses.clip import Clip
 from groundrl.models.config import LoraConfig, ModelConfig
 from groundrl.models.family import FAMILIES
 from groundrl.models.forward import Row
@@ -124,7 +125,7 @@ def together(
         made = Learner(
             model,
             counting,
-            GRPOObjective(clip_low=0.2, clip_high=0.2, beta=0.0),
+            PolicyObjective(term=Clip(clip_low=0.2, clip_high=0.2), beta=0.0),
             plan(**changes),
             OptimConfig(micro_batch=2),
             world=Threads(rank=rank, size=len(shares), meeting=meeting),

@@ -21,7 +21,8 @@ from groundrl.learner.config import Decay, OptimConfig
 from groundrl.learner.experience import Experience
 from groundrl.learner.learner import Learner
 from groundrl.learner.logprobs import TokenScores
-from groundrl.learner.objective import GRPOObjective, SFTObjective
+from groundrl.learner.objective import PolicyObjective, SFTObjective
+from groundrl.losses.clip import Clip
 from groundrl.losses.config import Normalisation
 from groundrl.models.forward import Row
 
@@ -138,8 +139,8 @@ def reference_loss(
     return total
 
 
-def objective_of(s: Settings) -> GRPOObjective:
-    return GRPOObjective(clip_low=s.low, clip_high=s.high, beta=s.beta)
+def objective_of(s: Settings) -> PolicyObjective:
+    return PolicyObjective(term=Clip(clip_low=s.low, clip_high=s.high), beta=s.beta)
 
 
 def table_learner(model: Table, s: Settings, reference: Table | None = None, **changes) -> Learner:
@@ -338,7 +339,7 @@ def test_by_hand_one_group_of_two() -> None:
         learner = Learner(
             model,
             score,
-            GRPOObjective(clip_low=0.2, clip_high=0.2, beta=0.0),
+            PolicyObjective(term=Clip(clip_low=0.2, clip_high=0.2), beta=0.0),
             plan(normalisation=mode, constant_length=8, lr=0.0),
             OptimConfig(max_grad_norm=1e9),
         )

@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 from groundrl.learner.logprobs import TokenScores
-from groundrl.losses.clip import Clip
 from groundrl.losses.correction import Correction
 from groundrl.losses.kl import k3
 from groundrl.losses.term import Term
@@ -84,13 +83,6 @@ class PolicyObjective:
         sums["mismatch_kl"] = k3(behaviour, old).sum()
         sums["max/mismatch_max"] = (behaviour - old).abs().max()
         return (per_token * batch.weights).sum(), sums
-
-
-class GRPOObjective(PolicyObjective):
-    """Clipped surrogate plus beta times k3."""
-
-    def __init__(self, *, clip_low: float, clip_high: float, beta: float) -> None:
-        super().__init__(term=Clip(clip_low=clip_low, clip_high=clip_high), beta=beta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,12 +52,13 @@ from groundrl.training.run_folder import RunFolder
 from groundrl.training.sft import SFT
 from groundrl.training.state import RunState
 from groundrl.training.truth import check_samples
+from groundrl.types import Sample
 from groundrl.world import World
 
 logger = logging.getLogger(__name__)
 
 CHECKED = 4
-"""Training samples on which the reward must pay the truth before a run starts."""
+"""Samples of a benchmark, or of a run without training, that are looked at before it starts."""
 
 
 @contextlib.contextmanager
@@ -79,8 +80,7 @@ def wire(
     sampled = policy.model if world.alone else copy.deepcopy(policy.model).requires_grad_(False)
     engine = config.rollout.engine.build(sampled, policy.processor)
     collector = Collector(engine, policy.processor, prompt, config.rollout.build_kind())
-    checked = [source.sample(index) for index in range(min(CHECKED, source.size or CHECKED))]
-    check_samples(checked, collector, rubric, policy.family.coordinate_space)
+    check_samples(_first_batch(config, source, world), collector, rubric, policy.family.coordinate_space)
 
     grader = Grader(rubric, config.reward.grading)
     judge = Judge(config.eval, grader)
@@ -183,6 +183,18 @@ def _report_shared(name: str, shared: tuple[int, int, list[str]] | None) -> None
     if shared is not None and shared[0]:
         text = "%d of the %d images of %s are in the training data too (%s): its numbers are no measure of it"
         logger.warning(text, shared[0], shared[1], name, ", ".join(shared[2]))
+
+
+def _first_batch(config: RunConfig, source: SampleSource, world: World) -> list[Sample]:
+    """The samples that this process will train on first."""
+    algorithm = config.algorithm
+    if isinstance(algorithm, GRPOConfig):
+        count = algorithm.prompts_per_step // world.size
+    elif isinstance(algorithm, SFTConfig):
+        count = algorithm.batch_size // world.size
+    else:
+        count = min(CHECKED, source.size or CHECKED)
+    return Sampler(source, config.seed, rank=world.rank, world_size=world.size).next(count)
 
 
 def _resume_state(checkpoints: Checkpoints, total: int) -> dict[str, Any]:

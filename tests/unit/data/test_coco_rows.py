@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from copy import deepcopy
 from pathlib import Path
@@ -28,6 +29,7 @@ from tests.unit.data.coco_world import (
 
 from groundrl.data.base import Split
 from groundrl.data.coco import CocoConfig, Mode
+from groundrl.data.coco_file import read_coco
 from groundrl.data.coco_filters import Subset
 from groundrl.types import LabeledBox, Task
 
@@ -211,3 +213,14 @@ def test_crowds_are_counted_and_an_image_of_crowds_is_left_out(
 def test_the_assumed_boundary_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     build(tmp_path, subset=Subset.filtered, keep_boundary=False)
     assert "exactly 10 are too many" in caplog.text
+
+
+def test_a_small_file_is_read_once_until_it_changes(tmp_path: Path) -> None:
+    file = tmp_path / "one.json"
+    content = {"images": [], "annotations": [], "categories": [{"id": 1, "name": "dog"}]}
+    file.write_text(json.dumps(content))
+    first = read_coco(file)
+    assert read_coco(file) is first
+    content["categories"] = [{"id": 1, "name": "a cat"}]
+    file.write_text(json.dumps(content))
+    assert read_coco(file).names == ("a cat",)

@@ -12,7 +12,8 @@ from tests.tiny import experience, gradients, learner, scorer, varied_contexts, 
 
 from groundrl.errors import NonFiniteError
 from groundrl.learner.config import Decay, OptimConfig
-from groundrl.learner.objective import Batch, GRPOObjective
+from groundrl.learner.objective import Batch, PolicyObjective
+from groundrl.losses.clip import Clip
 from groundrl.losses.config import Normalisation
 
 LENGTHS = (5, 9, 1, 7, 3, 6, 8, 2)
@@ -75,7 +76,7 @@ class Recorder:
     """The GRPO objective, keeping what it was shown."""
 
     def __init__(self) -> None:
-        self.inner = GRPOObjective(clip_low=0.2, clip_high=0.2, beta=0.0)
+        self.inner = PolicyObjective(term=Clip(clip_low=0.2, clip_high=0.2), beta=0.0)
         self.seen: list[tuple[torch.Tensor, Batch]] = []
 
     def __call__(self, scores, given: Batch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
@@ -147,7 +148,7 @@ class Poisoned:
     """The objective with nan in the loss of the given calls, or only in their gradient."""
 
     def __init__(self, calls: set[int], *, gradient_only: bool = False) -> None:
-        self.inner = GRPOObjective(clip_low=0.2, clip_high=0.2, beta=0.0)
+        self.inner = PolicyObjective(term=Clip(clip_low=0.2, clip_high=0.2), beta=0.0)
         self.calls, self.gradient_only, self.count = calls, gradient_only, 0
 
     def __call__(self, scores, given: Batch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:

@@ -14,7 +14,8 @@ from groundrl.rewards.format import FormatConfig
 from groundrl.rewards.iou import IouConfig
 from groundrl.rewards.rubric import Rubric
 from groundrl.rollout.written import written_rollout
-from groundrl.training.truth import check_truth_is_paid, truth_text
+from groundrl.training import truth as module
+from groundrl.training.truth import check_truth_comes_back, check_truth_is_paid, truth_text
 from groundrl.types import CoordinateSpace, ImageFrame, LabeledBox, Sample, Task, Truth
 
 FRAME = ImageFrame(original=(100, 200), processed=(56, 112))
@@ -118,3 +119,27 @@ def test_the_written_truth_is_read_back_on_its_own_image(task: Task, label: str)
     assert (answer.status, found.image) == (ParseStatus.OK, 1)
     if task is Task.ovd:
         assert found == box
+
+
+@pytest.mark.parametrize("space", list(CoordinateSpace))
+def test_true_boxes_come_back_in_every_space(space: CoordinateSpace) -> None:
+    rubric = compose_run(["reward=odlength"]).reward.build()
+    box = LabeledBox(xyxy=(10, 20, 60, 40), label="dog")
+    check_truth_comes_back([ovd(box), rec(), ovd()], [(FRAME,)] * 3, space, rubric)
+
+
+def test_a_frame_that_was_mixed_up_loses_the_true_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written with one frame and read with another: the mistake of the requested size for the real one."""
+    rubric = compose_run(["reward=odlength"]).reward.build()
+    box = LabeledBox(xyxy=(10, 20, 60, 40), label="dog")
+    wrong = ImageFrame(original=FRAME.original, processed=(FRAME.processed[0] * 2, FRAME.processed[1]))
+    plain = module.truth_text
+    monkeypatch.setattr(module, "truth_text", lambda sample, frames, space: plain(sample, (wrong,), space))
+    with pytest.raises(UserError, match=r"the true box \[10, 20, 60, 40\] \('dog'\) is lost"):
+        check_truth_comes_back([ovd(box)], [(FRAME,)], CoordinateSpace.PIXEL_RESIZED, rubric)
+
+
+def test_a_box_of_less_than_two_units_may_round_to_nothing() -> None:
+    rubric = compose_run(["reward=odlength"]).reward.build()
+    tiny = LabeledBox(xyxy=(10.0, 10.0, 10.4, 10.4), label="dog")
+    check_truth_comes_back([ovd(tiny)], [(FRAME,)], CoordinateSpace.PIXEL_ORIGINAL, rubric)
