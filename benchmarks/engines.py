@@ -1,7 +1,8 @@
-"""The engines against each other: start, tokens a second, weight push, and their share of a training step.
+"""The engines against each other: start, tokens a second, weight push, and the stages of a training step.
 
 Run it in the environment that has vLLM (`make setup-vllm`). Every engine draws completions of equal prompts,
 in a fresh process; figures are medians over rounds after one that warms up, processes of the engines in turn.
+The stages are those of a few steps of the default run with that engine (`time/...` of its metrics.jsonl).
 CPU seconds would hide a server's work, so these are wall-clock seconds: keep the machine quiet.
 
     .venv-vllm/bin/python benchmarks/engines.py [--engines hf vllm vllm_server] [--rounds 7] [--write]
@@ -16,6 +17,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,12 @@ RESULT = Path(__file__).parent / "results" / "engines.json"
 TOKENS = 64
 PROMPTS = 16
 GROUP = 8
+ROOT = Path(__file__).parents[1]
+SHORT_RUN = (
+    "algorithm.num_steps=9", "eval.samples=4", "eval.every=0", "eval.every_samples=4", "eval.resamples=100",
+)  # fmt: skip
+WARM = 2
+STAGES = ("data", "rollout", "reward", "advantage", "learn", "sync", "log")
 
 
 def measure(name: str, rounds: int) -> dict[str, float]:
@@ -72,6 +80,20 @@ def measure(name: str, rounds: int) -> dict[str, float]:
     }
 
 
+def stages(name: str) -> dict[str, float]:
+    """Median seconds of each stage of a step, and of the whole step, of a short run with the engine."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "run"
+        words = [f"rollout/engine={name}", f"rollout.max_new_tokens={TOKENS}", *SHORT_RUN]
+        command = [sys.executable, str(ROOT / "train.py"), *words, f"paths.output_dir={folder}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(done.stderr[-3000:])
+        records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
+    steps = [one["metrics"] for one in records if one["kind"] == "train"][WARM:]
+    return {part: statistics.median(step[f"time/{part}"] for step in steps) for part in (*STAGES, "step")}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--engines", nargs="*", default=["hf", "vllm", "vllm_server"])
@@ -84,6 +106,7 @@ def main() -> int:
         print(json.dumps(measure(options.measure, options.rounds)))
         return 0
     found: dict[str, list[dict[str, float]]] = {name: [] for name in options.engines}
+    runs_of: dict[str, list[dict[str, float]]] = {name: [] for name in options.engines}
     for _ in range(options.passes):
         for name in options.engines:
             command = [sys.executable, __file__, "--measure", name, "--rounds", str(options.rounds)]
@@ -91,15 +114,20 @@ def main() -> int:
             if done.returncode:
                 raise SystemExit(done.stderr[-3000:])
             found[name].append(json.loads(done.stdout.strip().splitlines()[-1]))
+            runs_of[name].append(stages(name))
     table: dict[str, Any] = {
         name: {key: round(statistics.median(run[key] for run in runs), 4) for key in runs[0]}
         for name, runs in found.items()
     }
     for name, row in table.items():
-        share = row["push_s"] / (row["draw_s"] + row["push_s"])
+        medians = {part: statistics.median(run[part] for run in runs_of[name]) for part in runs_of[name][0]}
+        step = medians.pop("step")
+        row["step_s"] = round(step, 4)
+        row["share_of_step"] = {part: round(seconds / step, 3) for part, seconds in medians.items()}
+        shares = ", ".join(f"{part} {100 * share:.0f} %" for part, share in row["share_of_step"].items())
         print(
             f"{name:12} start {row['start_s']:6.1f} s, {row['tokens_per_s']:7.0f} tokens/s, push "
-            f"{1000 * row['push_s']:6.1f} ms ({100 * share:.0f} % of drawing and pushing)"
+            f"{1000 * row['push_s']:6.1f} ms; step {step:.2f} s: {shares}"
         )
     if options.write:
         result = {
