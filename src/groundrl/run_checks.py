@@ -12,7 +12,9 @@ from groundrl.config.invocation import Invocation
 from groundrl.config.words import parted
 from groundrl.data.base import DatasetConfig, SampleSource, Split
 from groundrl.data.coco import CocoConfig, Subset
+from groundrl.data.described import DescribedConfig, Names
 from groundrl.data.shapes import DESCRIBING, ShapesConfig
+from groundrl.data.world import SceneConfig
 from groundrl.errors import ConfigError
 from groundrl.evaluation.benchmarks import load_benchmarks
 from groundrl.evaluation.detection import COCO_SIZES
@@ -205,14 +207,21 @@ def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
 
 
 def _ignored_data(dataset: DatasetConfig) -> Iterator[tuple[str, str]]:
-    if not isinstance(dataset, ShapesConfig):
-        return
-    if dataset.task not in DESCRIBING:
-        yield "dataset.styles", f"samples of task {dataset.task} do not describe one object"
-    if dataset.task is not Task.ovd:
-        for key in ("dataset.negatives", "dataset.none_fraction"):
-            yield key, f"samples of task {dataset.task} have no list of targets"
-    if dataset.objects[1] == 1:
+    if isinstance(dataset, ShapesConfig):
+        if dataset.task not in DESCRIBING:
+            yield "dataset.styles", f"samples of task {dataset.task} do not describe one object"
+        if dataset.task is not Task.ovd:
+            for key in ("dataset.negatives", "dataset.none_fraction"):
+                yield key, f"samples of task {dataset.task} have no list of targets"
+    if isinstance(dataset, DescribedConfig):
+        drawn = ("dataset.present", "dataset.absent", "dataset.unique", "dataset.one_style")
+        if dataset.task is Task.rec:
+            for key in ("dataset.names", *drawn):
+                yield key, "samples of task rec have no list of targets"
+        elif dataset.names is not Names.drawn:
+            for key in drawn:
+                yield key, f"dataset.names={dataset.names.value} names words of the scene"
+    if isinstance(dataset, SceneConfig) and dataset.objects[1] == 1:
         for key in ("dataset.difficulty", "dataset.max_overlap"):
             yield key, "an image holds only one object (dataset.objects)"
 

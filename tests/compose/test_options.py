@@ -26,7 +26,10 @@ TALK = ["reward=answer", "dataset.path={talk}"]
 COMPANIONS = {
     "task=ovd": [DETECTION],
     **{f"prompt={name}": [DETECTION] for name in groups()["prompt"] if name.startswith("ovd")},
-    "dataset=shapes_ovd": [DETECTION],
+    **{f"dataset={name}": [DETECTION] for name in groups()["dataset"] if name.startswith("shapes_")},
+    "dataset=shapes_rec": [],
+    "dataset=shapes_refcoco": [],
+    "eval=tiny_ovd": [DETECTION],
     "model=tiny_ovd": [DETECTION],
     "model=hf": ["model.path=weights/any"],
     "dataset=jsonl": ["dataset.path={rows}"],

@@ -108,6 +108,8 @@ def _probe_data(tmp_path: Path) -> None:
     assert config.dataset.build(Split.TRAIN).sample(0).truth.boxes
     parts = ["+dataset@dataset.parts.a=shapes_rec", "+dataset.weights={a: 2}"]
     assert compose_run(["dataset=mixture", *parts]).dataset.build(Split.TRAIN).sample(0).truth.boxes
+    for words in (["reward=ap", "dataset=shapes_d3"], ["reward=ap", "dataset=shapes_coco"]):
+        assert compose_run(words).dataset.build(Split.TRAIN).sample(0).targets
     other = [f"dataset.path={tmp_path}/rows.jsonl", f"dataset.heldout_path={tmp_path}/rows.jsonl"]
     other += [f"dataset.images={tmp_path}", f"dataset.heldout_images={tmp_path}"]
     assert compose_run(["dataset=jsonl", *other]).dataset.build(Split.HELDOUT).sample(0).truth.boxes

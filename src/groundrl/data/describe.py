@@ -29,19 +29,19 @@ def describe(style: Style, target: SceneObject, objects: list[SceneObject]) -> s
     for other in others:
         if sum(item.name == other.name for item in objects) > 1:
             continue
-        for relation in _relations(target, other):
-            if not any(item.shape == target.shape and _may_hold(relation, item, other) for item in others):
+        for relation in clear_relations(target, other):
+            if not any(item.shape == target.shape and may_hold(relation, item, other) for item in others):
                 return f"{target.shape} {relation} the {other.name}"
     return None
 
 
-def _may_hold(relation: str, a: SceneObject, b: SceneObject) -> bool:
+def may_hold(relation: str, a: SceneObject, b: SceneObject) -> bool:
     """Whether a reader could take the relation to hold: the order of the centres alone."""
     dx, dy = a.centre[0] - b.centre[0], a.centre[1] - b.centre[1]
     return {"left of": dx < 0, "right of": dx > 0, "above": dy < 0, "below": dy > 0}[relation]
 
 
-def _relations(a: SceneObject, b: SceneObject) -> list[str]:
+def clear_relations(a: SceneObject, b: SceneObject) -> list[str]:
     """How a stands to b; a direction counts when the centres differ clearly along it."""
     if a is b:
         return []

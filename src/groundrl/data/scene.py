@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -18,6 +19,15 @@ COLOURS: dict[str, tuple[int, int, int]] = {
     "orange": (240, 130, 30),
 }
 SHAPES = ("circle", "square", "triangle")
+STRIPE = 8
+"""Height of a stripe, pixels."""
+
+
+class Ground(StrEnum):
+    """What a scene is drawn on: plain grey, or stripes of two greys."""
+
+    plain = "plain"
+    stripes = "stripes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +98,20 @@ def _random_box(rng: np.random.Generator, image_size: int, size: tuple[int, int]
 
 
 def render(
-    objects: list[SceneObject], image_size: int, noise: float, rng: np.random.Generator
+    objects: list[SceneObject],
+    image_size: int,
+    noise: float,
+    rng: np.random.Generator,
+    kind: Ground = Ground.plain,
 ) -> Image.Image:
-    """An RGB image of the scene: plain grey ground, flat shapes, Gaussian pixel noise."""
+    """An RGB image of the scene: grey ground, flat shapes, Gaussian pixel noise."""
     ground = int(rng.integers(90, 200))
     image = Image.new("RGB", (image_size, image_size), (ground, ground, ground))
     draw = ImageDraw.Draw(image)
+    if kind is Ground.stripes:
+        other = ground + (60 if ground < 145 else -60)
+        for top in range(0, image_size, 2 * STRIPE):
+            draw.rectangle([0, top, image_size - 1, top + STRIPE - 1], fill=(other, other, other))
     for item in objects:
         x1, y1, x2, y2 = (int(v) for v in item.xyxy)
         box = [x1, y1, x2 - 1, y2 - 1]

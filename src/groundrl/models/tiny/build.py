@@ -1,18 +1,13 @@
-"""`make tiny`: builds the shipped checkpoints from nothing, in about a quarter of an hour on one core.
-
-Two lines of descent, because one checkpoint of this size does not serve both tasks: grounding a phrase with
-pixel-exact boxes and listing boxes at COCO thresholds need different worlds. Each has a clean parent and a
-start on which faults were planted (`plant.py`).
-"""
+"""`make tiny`: builds the shipped checkpoints from nothing, by the recipes of a version."""
 
 from __future__ import annotations
 
 import argparse
+import copy
 import hashlib
 import json
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,61 +19,20 @@ from groundrl.data.base import Split
 from groundrl.models.family import QWEN25_VL
 from groundrl.models.processor import Processor
 from groundrl.models.tiny.architecture import build_image_processor, build_model
-from groundrl.models.tiny.plant import CLEAN, Faults
+from groundrl.models.tiny.recipes import VERSIONS, Line, Step
 from groundrl.models.tiny.tokenizer import build_tokenizer
 from groundrl.models.tiny.warmup import DenseHead, Stage, run_stage
 
 SEED = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One checkpoint of the recipe: how it is trained, from its line's previous one."""
-
-    name: str
-    words: tuple[str, ...]
-    steps: int
-    lr: float
-    muon_lr: float
-    aux: float
-    faults: Faults
-    first_index: int
-
-
-RECIPE: dict[str, tuple[Step, ...]] = {
-    "rec": (
-        Step(
-            name="rec-clean", words=("reward=iou", "dataset.seed=7"), steps=330,
-            lr=3e-3, muon_lr=2e-2, aux=0.3, faults=CLEAN, first_index=0,
-        ),
-        Step(
-            name="rec-start", words=("reward=iou", "dataset.seed=7"), steps=30,
-            lr=8e-4, muon_lr=2.5e-3, aux=0.3, first_index=100_000,
-            faults=Faults(loose=(1.15, 1.65), shift=0.05),
-        ),
-    ),
-    "ovd": (
-        Step(
-            name="ovd-clean", words=("reward=ap", "dataset.seed=7"), steps=900,
-            lr=3e-3, muon_lr=2e-2, aux=0.3, faults=CLEAN, first_index=0,
-        ),
-        Step(
-            name="ovd-start", words=("reward=ap", "dataset.seed=7"), steps=200,
-            lr=1e-3, muon_lr=5e-3, aux=0.3, faults=Faults(false=0.25, repeat=0.3), first_index=100_000,
-        ),
-    ),
-}  # fmt: skip
-"""A clean parent and the start planted on it, for each task. `words` choose world and prompt; the world's
-seed is not that of training runs, which therefore see other scenes of the same split."""
-
-
-def build(out: Path, line: str) -> None:
+def build(out: Path, name: str, line: Line) -> None:
     """Train and save the checkpoints of one line of descent below `out`, with a record of how."""
     torch.set_num_threads(1)
-    tokenizer = build_tokenizer()
+    tokenizer = build_tokenizer(line.tokenizer)
     image_processor = build_image_processor()
     processor = Processor(tokenizer, image_processor, QWEN25_VL)
-    model = build_model(tokenizer, SEED)
+    model = build_model(tokenizer, SEED, line.width)
     head = DenseHead(model.lm_head.in_features)
     record: dict[str, Any] = {
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -86,9 +40,16 @@ def build(out: Path, line: str) -> None:
         "transformers": transformers.__version__,
         "checkpoints": {},
     }
-    for step in RECIPE[line]:
+    parents = {step.after for step in line.steps}
+    kept: dict[str, tuple[Any, Any]] = {}
+    for step in line.steps:
+        if step.after is not None:
+            for module, state in zip((model, head), kept[step.after], strict=True):
+                module.load_state_dict(state)
         started = time.process_time()
         last = _train(model, head, processor, step)
+        if step.name in parents:
+            kept[step.name] = copy.deepcopy(model.state_dict()), copy.deepcopy(head.state_dict())
         folder = out / step.name
         _save(model, tokenizer, image_processor, folder)
         record["checkpoints"][step.name] = {
@@ -97,12 +58,11 @@ def build(out: Path, line: str) -> None:
             "last_loss": round(last, 4),
             "cpu_seconds": round(time.process_time() - started),
         }
-    (out / f"build-{line}.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    (out / f"build-{name}.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def _train(model: Any, head: DenseHead, processor: Processor, step: Step) -> float:
-    config = compose_run(["scale=tiny", *step.words])
-    source = config.dataset.build(Split.TRAIN)
+    configs = [(compose_run(["scale=tiny", *words]), share) for words, share in step.worlds]
     losses: list[float] = []
 
     def report(number: int, answer: float, dense: float) -> None:
@@ -111,14 +71,15 @@ def _train(model: Any, head: DenseHead, processor: Processor, step: Step) -> flo
             print(f"{step.name} step {number} answer {answer:.4f} dense {dense:.4f}", flush=True)
 
     stage = Stage(
-        worlds=[(source, config.prompt.build(), 1.0)],
+        worlds=[(one.dataset.build(Split.TRAIN), one.prompt.build(), share) for one, share in configs],
         steps=step.steps,
         lr=step.lr,
         muon_lr=step.muon_lr,
         aux=step.aux,
         faults=step.faults,
-        grid=int(getattr(config.dataset, "grid", 1)),
+        grid=int(getattr(configs[0][0].dataset, "grid", 1)),
         first_index=step.first_index,
+        whole_scene=step.whole_scene,
     )
     run_stage(model, head, processor, stage, seed=SEED, report=report)
     return sum(losses[-10:]) / len(losses[-10:])
@@ -139,14 +100,19 @@ def _save(model: Any, tokenizer: Any, image_processor: Any, folder: Path) -> Non
 def main() -> int:
     parser = argparse.ArgumentParser(description="Build the tiny checkpoints.")
     parser.add_argument("out", type=Path, help="folder to write; one that exists is never written over")
-    parser.add_argument("--only", choices=sorted(RECIPE), help="one line of descent (default: all)")
+    parser.add_argument("--version", type=int, choices=sorted(VERSIONS), default=1)
+    parser.add_argument("--only", help="one line of descent (default: all)")
     options = parser.parse_args()
+    lines = VERSIONS[options.version]
+    if options.only is not None and options.only not in lines:
+        print(f"error: --only: no line {options.only!r}; there are {', '.join(lines)}", file=sys.stderr)
+        return 2
     out: Path = options.out
     if out.exists():
         print(f"error: {out} exists; a version is never replaced: choose a new folder", file=sys.stderr)
         return 2
-    for line in [options.only] if options.only else RECIPE:
-        build(out, line)
+    for name in [options.only] if options.only else lines:
+        build(out, name, lines[name])
     return 0
 
 

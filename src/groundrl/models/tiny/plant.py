@@ -1,7 +1,7 @@
 """Faults planted on purpose in the tiny checkpoint, so that reinforcement has something to find.
 
-REC: every box is too loose by a random factor. OVD: false boxes for absent categories, and several attempts
-at one object.
+REC: every box is too loose by a random factor, or some of its sides by a grid step. OVD: false boxes for
+absent categories, and several attempts at one object. Both: answers without the asked-for format.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ from groundrl.types import XYXY, LabeledBox, Sample
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
     """loose: (min, max) factor on a REC box's sides; shift: its centre's shift as a share of the side;
-    false: chance of a false box per absent OVD category; repeat: chance that an
-    OVD object gets one more attempt, again and again up to MOST_ATTEMPTS."""
+    outward: chance that a side of a REC box lies one grid step further out; false: chance of a false box per
+    absent OVD category; repeat: chance that an OVD object gets one more attempt, again and again up to
+    MOST_ATTEMPTS; bare: chance of an answer without its think and answer tags."""
 
     loose: tuple[float, float] | None = None
     shift: float = 0.0
+    outward: float = 0.0
     false: float = 0.0
     repeat: float = 0.0
+    bare: float = 0.0
 
 
 CLEAN = Faults()
@@ -43,6 +46,17 @@ def loosen(box: XYXY, image: tuple[int, int], faults: Faults, rng: np.random.Gen
         max(0.0, round(cy - h / 2)),
         min(float(image[0]), round(cx + w / 2)),
         min(float(image[1]), round(cy + h / 2)),
+    )
+
+
+def step_out(box: XYXY, image: tuple[int, int], grid: int, chance: float, rng: np.random.Generator) -> XYXY:
+    """A REC box of which each side lies one grid step further out with the given chance, inside the image."""
+    out = [grid if rng.random() < chance else 0 for _ in range(4)]
+    return (
+        max(0.0, box[0] - out[0]),
+        max(0.0, box[1] - out[1]),
+        min(float(image[0]), box[2] + out[2]),
+        min(float(image[1]), box[3] + out[3]),
     )
 
 

@@ -65,6 +65,22 @@ PHRASES = (
     " If there are no such targets in the image, simply respond with None. ",
 )
 VOCABULARY = 640
+MORE_PHRASES = (
+    "Write the thinking process inside <think> </think> tags and the final answer inside <answer> </answer> "
+    "tags.",
+    "First reason in your mind about the solution, then give the user the answer. Enclose the reasoning in "
+    "<think> </think> tags and the answer in <answer> </answer> tags, like this: <think> reasoning goes here "
+    "</think><answer> answer goes here </answer>",
+    "Output each detected targets' bbox coordinates in JSON format.",
+    " If there are no such targets in the image, simply respond with None.",
+)
+"""Of version 2: the prompts of the prompt question."""
+MORE_WORDS = (
+    "the\non\nat\none\nlike\nwithout\nwith\ncorners\nfour\nfire\ngrass\nsky\nlemon\nplum\ncarrot",
+    " on at one like a without with corners four three fire grass sky lemon plum carrot shape",
+)
+"""Of version 2: the words of `data/phrases.py`."""
+MORE_VOCABULARY = 704
 
 _WORDS = (
     "red\ngreen\nblue\nyellow\npurple\norange\ncircle\nsquare\ntriangle\nshape\nNone\nnot\nis",
@@ -111,8 +127,12 @@ CHAT_TEMPLATE = (
 )
 
 
-def build_tokenizer() -> PreTrainedTokenizerFast:
-    """A deterministic tokenizer of `VOCABULARY` ids: bytes, merges, specials and phrases."""
+def build_tokenizer(version: int = 1) -> PreTrainedTokenizerFast:
+    """A deterministic tokenizer: bytes, merges, specials and phrases, in all `VOCABULARY` ids of version 1
+    or `MORE_VOCABULARY` of version 2."""
+    words, phrases, size = _WORDS, PHRASES, VOCABULARY
+    if version == 2:
+        words, phrases, size = (*_WORDS, *MORE_WORDS), (*PHRASES, *MORE_PHRASES), MORE_VOCABULARY
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -122,18 +142,16 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY - len(SPECIAL) - len(PHRASES),
+        vocab_size=size - len(SPECIAL) - len(phrases),
         min_frequency=1,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    tokenizer.train_from_iterator((*_WORDS * 20, *_CORPUS), trainer)
+    tokenizer.train_from_iterator((*words * 20, *_CORPUS), trainer)
     tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIAL])
-    tokenizer.add_tokens([AddedToken(text, special=False, normalized=False) for text in PHRASES])
-    if tokenizer.get_vocab_size() != VOCABULARY:
-        raise ValueError(
-            f"tokenizer has {tokenizer.get_vocab_size()} ids, not {VOCABULARY}: corpus too small"
-        )
+    tokenizer.add_tokens([AddedToken(text, special=False, normalized=False) for text in phrases])
+    if tokenizer.get_vocab_size() != size:
+        raise ValueError(f"tokenizer has {tokenizer.get_vocab_size()} ids, not {size}: corpus too small")
     wrapped = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         eos_token="<|im_end|>",

@@ -17,11 +17,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from groundrl.data.base import SampleSource
-from groundrl.data.scene import COLOURS, SHAPES
+from groundrl.data.scene import COLOURS, SHAPES, SceneObject
+from groundrl.data.world import SceneConfig, World
 from groundrl.models.forward import Row, embed, image_features, pack
 from groundrl.models.processor import Processor
 from groundrl.models.tiny.muon import Muon
-from groundrl.models.tiny.plant import Faults, loosen, pollute
+from groundrl.models.tiny.plant import Faults, loosen, pollute, step_out
 from groundrl.prompting.answer import write_answer
 from groundrl.prompting.prompt import Prompt
 from groundrl.types import LabeledBox, Sample, Task
@@ -32,7 +33,11 @@ CELL = 28
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A stretch of warm-up: which worlds in which proportion, with which faults, for how long."""
+    """A stretch of warm-up: which worlds in which proportion, with which faults, for how long.
+
+    whole_scene: the dense head learns all objects of a scene, not only those asked for (needs worlds that
+    are a `World`)
+    """
 
     worlds: Sequence[tuple[SampleSource, Prompt, float]]
     steps: int
@@ -44,6 +49,7 @@ class Stage:
     grid: int = 1
     first_index: int = 0
     warm: int = 30
+    whole_scene: bool = False
 
 
 class DenseHead(nn.Module):
@@ -75,32 +81,44 @@ def target_text(sample: Sample, faults: Faults, grid: int, rng: np.random.Genera
     """The supervised completion, faults included."""
     if sample.task is Task.rec:
         box = loosen(sample.truth.boxes[0].xyxy, sample.images[0].size, faults, rng)
-        return write_answer(Task.rec, [LabeledBox(xyxy=box)], None, think_text(sample))
-    side = grid * max(1, round(40 / grid))
-    boxes = pollute(sample, faults, grid, side, rng)
-    return write_answer(Task.ovd, boxes, None, think_text(sample))
+        if faults.outward:
+            box = step_out(box, sample.images[0].size, grid, faults.outward, rng)
+        boxes = [LabeledBox(xyxy=box)]
+    else:
+        side = grid * max(1, round(40 / grid))
+        boxes = pollute(sample, faults, grid, side, rng)
+    text = write_answer(sample.task, boxes, None, think_text(sample))
+    if faults.bare and rng.random() < faults.bare:
+        return text.split("<answer>")[1].removesuffix("</answer>")
+    return text
 
 
-def dense_targets(sample: Sample, grid_thw: tuple[int, int, int]) -> np.ndarray:
+def named_objects(sample: Sample) -> list[SceneObject]:
+    """The objects that the truth names by colour and shape."""
+    found: list[SceneObject] = []
+    for box in sample.truth.boxes:
+        words = box.label.split()
+        if len(words) == 2 and words[0] in COLOURS and words[1] in SHAPES:
+            found.append(SceneObject(colour=words[0], shape=words[1], xyxy=box.xyxy))
+    return found
+
+
+def dense_targets(objects: Sequence[SceneObject], grid_thw: tuple[int, int, int]) -> np.ndarray:
     """[tokens, 3 + 4]: covered (0/1), colour index, shape index, offsets of the sides from the cell's centre.
 
-    Only objects named in the truth are known, so other tokens are not penalised as empty: covered is -1
-    there unless the sample lists everything.
+    Objects may be missing, so tokens that none covers are not learnt as empty.
     """
     rows, columns = grid_thw[1] // 2, grid_thw[2] // 2
     out = np.zeros((rows * columns, 7), dtype=np.float32)
     for r in range(rows):
         for c in range(columns):
             x, y = (c + 0.5) * CELL, (r + 0.5) * CELL
-            for box in sample.truth.boxes:
-                words = box.label.split()
-                if len(words) != 2 or words[0] not in COLOURS or words[1] not in SHAPES:
-                    continue
-                x1, y1, x2, y2 = box.xyxy
+            for item in objects:
+                x1, y1, x2, y2 = item.xyxy
                 if x1 - CELL / 2 <= x <= x2 + CELL / 2 and y1 - CELL / 2 <= y <= y2 + CELL / 2:
                     offsets = [(x - x1) / CELL, (y - y1) / CELL, (x2 - x) / CELL, (y2 - y) / CELL]
                     out[r * columns + c] = [
-                        1, list(COLOURS).index(words[0]), SHAPES.index(words[1]), *offsets,
+                        1, list(COLOURS).index(item.colour), SHAPES.index(item.shape), *offsets,
                     ]  # fmt: skip
     return out
 
@@ -148,13 +166,19 @@ def run_stage(
         for _ in range(stage.batch):
             which = int(rng.choice(len(weights), p=weights))
             source, prompt, _ = stage.worlds[which]
-            sample = source.sample(next_index[which])
+            if stage.whole_scene:
+                assert isinstance(source, World)
+                world: World[SceneConfig] = source
+                sample, objects = world.draw(next_index[which])
+            else:
+                sample = source.sample(next_index[which])
+                objects = named_objects(sample)
             next_index[which] += 1
             image = processor.prepare(sample.images[0])
             completion = processor.encode(target_text(sample, stage.faults, stage.grid, rng) + "<|im_end|>")
             ids = processor.render(prompt.messages(sample), (image,))
             rows.append(Row(prompt=ids, images=(image,), completion=completion))
-            truths.append(dense_targets(sample, image.grid_thw))
+            truths.append(dense_targets(objects, image.grid_thw))
         packed = pack(rows, model, pad_id=processor.pad_id, device=device)
         features = image_features(model, packed)
         assert features is not None
