@@ -7,7 +7,7 @@ length. Pairs are interleaved in one process with one thread; figures are median
 and 97.5th percentile of the median under resampling. Memory is the growth of the peak resident set.
 
 `limit` is the ratio of the two sides' arithmetic (multiply-adds of matrix products, attention counted by the
-pairs that can see each other): what a perfect implementation would gain.
+pairs that can see each other, in the vision tower too): what a perfect implementation would gain.
 
     python benchmarks/shared_prefix.py [--prompts 256 2048] [--groups 4 32] [--pairs 7] [--write]
 """
@@ -95,6 +95,12 @@ def arithmetic(model: Any, rows: list[Row], *, shared: bool) -> float:
     patches = {id(image): len(image.patches) for row in rows for image in row.images}
     vision = sum(patches.values()) * sum(p.numel() for p in model.model.visual.blocks.parameters())
     vision += sum(patches.values()) / 4 * sum(p.numel() for p in model.model.visual.merger.parameters())
+    tower = model.config.vision_config
+    window = (tower.window_size // tower.patch_size) ** 2
+    for block in range(tower.depth):
+        full = block in tower.fullatt_block_indexes
+        seen = sum(count * (count if full else min(count, window)) for count in patches.values())
+        vision += 2 * seen * tower.hidden_size
     head = sum(len(row.completion) for row in rows) * VOCABULARY * text.hidden_size
     prompts = {id(row.prompt): len(row.prompt) for row in rows}
     tokens = pairs = 0.0

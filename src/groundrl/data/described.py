@@ -164,10 +164,9 @@ def _asked(
 
 
 def _boxes(chosen: list[Phrase], objects: list[SceneObject]) -> list[LabeledBox]:
-    """The boxes of each description in turn."""
+    """The boxes of each description in turn, from left to right."""
     return [
-        LabeledBox(xyxy=item.xyxy, label=phrase.text)
+        LabeledBox(xyxy=xyxy, label=phrase.text)
         for phrase in chosen
-        for item, holds in zip(objects, phrase.holds, strict=True)
-        if holds
+        for xyxy in sorted(item.xyxy for item, holds in zip(objects, phrase.holds, strict=True) if holds)
     ]

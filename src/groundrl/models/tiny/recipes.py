@@ -72,8 +72,8 @@ VERSION_1: dict[str, Line] = {
 STYLES = "{word: 0.15, attribute: 0.2, position: 0.2, relation: 0.15, negation: 0.15, riddle: 0.15}"
 ALL_WORLDS = (
     (("reward=ap", "dataset=shapes_d3", "dataset.seed=7"), 0.3),
-    (("reward=ap", "dataset=shapes_coco", "dataset.seed=7"), 0.25),
-    (("reward=ap", "dataset=shapes_small", "dataset.seed=7"), 0.1),
+    (("reward=ap", "dataset=shapes_coco", "dataset.seed=7"), 0.3),
+    (("reward=ap", "dataset=shapes_small", "dataset.seed=7"), 0.05),
     (("reward=ap", "dataset=shapes_region", "dataset.seed=7"), 0.1),
     (("reward=iou", "dataset=shapes_refcoco", "dataset.seed=7", f"dataset.styles={STYLES}"), 0.2),
     (("reward=iou", "dataset=shapes_refcoco", "dataset.seed=8", "dataset.ground=stripes"), 0.05),
@@ -110,8 +110,8 @@ def _line(size: str, steps: int, *, prompted: bool) -> Line:
 
 
 VERSION_2: dict[str, Line] = {
-    "s": _line("s", 1600, prompted=True),
-    "m": _line("m", 1400, prompted=True),
-    "l": _line("l", 1200, prompted=False),
+    "s": _line("s", 2000, prompted=True),
+    "m": _line("m", 1600, prompted=True),
+    "l": _line("l", 1300, prompted=False),
 }
 VERSIONS = {1: VERSION_1, 2: VERSION_2}
