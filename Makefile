@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-vllm train test test-vllm check lint types layers show tiny data-preview data-check show-prompt lint-prompts eval export rescore kill-test bench bench-rewards attack-table fuzz clean
+.PHONY: help setup setup-vllm train test test-vllm check lint types layers show tiny data-preview data-check show-prompt lint-prompts eval export rescore replay runs kill-test bench bench-rewards attack-table fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -82,6 +82,12 @@ export: setup  ## the run's model with a card: RUN=FOLDER TO=FOLDER (ARGS=--last
 
 rescore: setup  ## judge a run's stored answers again: RUN=FOLDER OVERRIDES="reward=giou"
 	$(PY) -m groundrl.training.rescore $(RUN) $(OVERRIDES)
+
+replay: setup  ## a run's words against today's configs: RUN=FOLDER; fails on drift
+	@$(PY) -m groundrl.reporting.replay $(RUN)
+
+runs: setup  ## list the runs under outputs, or ARGS="FOLDER --json"
+	@$(PY) -m groundrl.reporting.runs $(ARGS)
 
 kill-test: setup  ## kill a run at 20 random moments and compare every resume with the uninterrupted run
 	$(PY) scripts/kill_test.py

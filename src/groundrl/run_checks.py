@@ -181,6 +181,8 @@ def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
     ):
         for key in algorithm.loss.bounds():
             yield f"algorithm.loss.{key}", "with one update a batch the ratio is 1, so nothing is clipped"
+    if config.tracker.gallery_samples == config.tracker.gallery_train_every == 0:
+        yield "tracker.pictures", "the gallery that they are taken from is empty"
     if not config.eval.benchmarks:
         for key in ("eval.during", "eval.on_missing"):
             yield key, "there are no benchmarks (eval=ovd, rec or qa)"

@@ -294,8 +294,9 @@ def _probe_trackers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("groundrl.tracking.wandb_tracker")
     module.__dict__["WandbTracker"] = lambda *args, **keywords: given.update(keywords)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    compose_run(["tracker=wandb", "tracker.project=p"]).tracker.build_others(tmp_path, "name", {}, None)
-    assert given["project"] == "p"
+    words = ["tracker=wandb", "tracker.project=p", "tracker.group=g"]
+    compose_run(words).tracker.build_others(tmp_path, "name", {}, "preset", None)
+    assert (given["project"], given["group"]) == ("p", "g")
 
 
 @dataclass(kw_only=True, slots=True)

@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 from scripts.kill_test import outcome
+from tests.unit.tracking.wandb_file import offline_files
 
 from groundrl.errors import ConfigError
+from groundrl.reporting.replay import replay
+from groundrl.reporting.runs import list_runs
 from groundrl.training.rescore import rescore
 from groundrl.training.run_folder import RunFolder
 
@@ -76,6 +79,17 @@ def test_stored_answers_are_judged_again_without_the_model(finished: tuple[Path,
         rescore(folder, ["dataset.seed=3"])
     with pytest.raises(ConfigError, match="is for task ovd, but the run answered rec"):
         rescore(folder, ["reward=f1"])
+
+
+def test_a_run_can_be_compared_with_today_and_is_listed(finished: tuple[Path, str]) -> None:
+    folder, _ = finished
+    found = replay(folder)
+    assert (found.drifted, found.notes) == (False, [])
+    (line,) = list_runs(folder)
+    assert (line.status, line.step, line.steps, line.metric) == ("finished", 4, 4, "greedy/iou")
+    result = json.loads((folder / "result.json").read_text("utf-8"))
+    assert line.value == result["eval"]["after"]["greedy/iou"]["value"]
+    assert result["run"]["commit"].endswith("+changes") == (folder / "changes.patch").exists()
 
 
 def parse(printed: list[str]) -> dict[str, dict[str, float]]:
@@ -194,7 +208,7 @@ def test_full_disk_is_one_line_and_the_run_goes_on_later(finished: tuple[Path, s
 @pytest.mark.parametrize(
     "words",
     [
-        ("reward=odlength",),
+        ("reward=odlength", "tracker=wandb", "tracker.mode=offline"),
         ("reward=ap", "algorithm/kl=k3", "algorithm.num_iterations=2", "algorithm.mini_batches=2"),
         ("algorithm=sft",),
         ("model.lora.rank=4", "model.lora.alpha=8", "algorithm/kl=k3"),
@@ -209,6 +223,14 @@ def test_other_words_run_to_the_end(words: tuple[str, ...], tmp_path: Path) -> N
     train = [x["metrics"] for x in lines(tmp_path / "run", "metrics.jsonl") if x["kind"] == "train"]
     assert len(train) == 4
     assert all(m["learner/grad_norm"] >= 0 and m["learner/skipped"] == 0 for m in train)
+    if "tracker=wandb" in words:
+        (record,) = offline_files(tmp_path / "run")
+        result = json.loads((tmp_path / "run" / "result.json").read_text("utf-8"))
+        assert record.series("reward/total") == [(n + 1, m["reward/total"]) for n, m in enumerate(train)]
+        assert [step for step, _ in record.series("answers/eval/nrows")] == [0, 2, 4]
+        assert record.summary["after/greedy/ap"] == result["eval"]["after"]["greedy/ap"]["value"]
+        assert (record.summary["status"], record.summary["steps"]) == ("finished", 4)
+        assert all(table["data"] for table in record.tables())
     if "algorithm/kl=k3" in words:
         assert train[-1]["learner/kl_ref"] >= 0
     if "algorithm=sft" in words:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypedDict
+
+from groundrl.types import LabeledBox
 
 TRAIN = "train"
 EVAL = "eval"
@@ -21,19 +25,46 @@ Metrics = Mapping[str, float | Interval | None]
 """Flat metric names (`reward/total`) to a number, an interval (evaluation), or None where not defined."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """One answer to one image, as it stands in the gallery.
+
+    phase: "train" or "eval"; kind: "greedy" or "sampled"
+    image: the stored first image, None for a sample without one; truth and boxes are its boxes in original
+    pixels (x1, y1, x2, y2)
+    reward: the total, None where not defined; tokens: those the policy wrote
+    """
+
+    step: int
+    phase: str
+    sample_id: str
+    question: str
+    image: Path | None
+    truth: Sequence[LabeledBox]
+    kind: str
+    text: str
+    parse_status: str
+    boxes: Sequence[LabeledBox]
+    reward: float | None
+    tokens: int
+
+
 class Tracker(Protocol):
-    """Receives the numbers of a run.
+    """Receives the numbers of a run, and pictures of its answers.
 
     log      stores the metrics of one step; `kind` is "train" or "eval"
+    show     stores answers of one step and phase with their images
     state    what a resumed run must hand back to continue the same record; plain JSON values
-    finish   closes the record; `status` is "finished" or "interrupted"
+    finish   closes the record; `status` is "finished" or "interrupted", `summary` what the run came to
     """
 
     def log(self, step: int, kind: str, metrics: Metrics) -> None: ...
 
+    def show(self, pictures: Sequence[Picture]) -> None: ...
+
     def state(self) -> dict[str, Any]: ...
 
-    def finish(self, status: str) -> None: ...
+    def finish(self, status: str, summary: Metrics) -> None: ...
 
 
 def scalars(kind: str, metrics: Metrics) -> dict[str, float]:

@@ -14,6 +14,7 @@ from groundrl.tracking.base import Tracker
 from groundrl.tracking.composite import RunTracker
 from groundrl.tracking.gallery import Gallery
 from groundrl.tracking.jsonl import JsonlTracker
+from groundrl.tracking.pictures import PictureBudget
 
 
 class WandbMode(Enum):
@@ -46,17 +47,19 @@ class TrackerConfig:
         run_dir: Path,
         run_name: str,
         config_dict: Mapping[str, Any],
+        preset: str | None = None,
         resume_state: Mapping[str, Any] | None = None,
     ) -> Tracker:
-        """The run's tracker.
+        """The run's tracker; `preset` is the experiment it belongs to.
 
         `resume_state` is an earlier `state()`, with the run's last step as "final_step"; metrics of steps
         after its "step" are dropped (-1 drops all). None starts a new record and raises `RunFolderError`
         if the folder has one.
         """
         record = JsonlTracker(run_dir, after=_last_step(resume_state), final=_final_step(resume_state))
-        others = self.build_others(run_dir, run_name, config_dict, resume_state)
-        return RunTracker(record, others)
+        others = self.build_others(run_dir, run_name, config_dict, preset, resume_state)
+        sent = int((resume_state or {}).get("pictures", 0))
+        return RunTracker(record, others, PictureBudget(self.most_pictures(), sent))
 
     def build_gallery(self, run_dir: Path, resume_state: Mapping[str, Any] | None = None) -> Gallery:
         """The writer of `gallery.jsonl` and `images/`, cut at the same step as the metrics."""
@@ -73,10 +76,34 @@ class TrackerConfig:
         run_dir: Path,
         run_name: str,
         config_dict: Mapping[str, Any],
+        preset: str | None,
         resume_state: Mapping[str, Any] | None,
     ) -> dict[str, Tracker]:
         """Trackers besides `metrics.jsonl`, by the name under which their state is kept."""
         return {}
+
+    def most_pictures(self) -> int:
+        """How many answers with their images such trackers are given in all."""
+        return 0
+
+
+@dataclass(kw_only=True, slots=True)
+class ServiceConfig(TrackerConfig):
+    """Settings of trackers that show pictures elsewhere.
+
+    pictures  answers of the gallery that are sent with their image, in all of the run; the last evaluation's
+              are among them. 0 for none
+    """
+
+    pictures: int = 200
+
+    def __post_init__(self) -> None:
+        TrackerConfig.__post_init__(self)
+        if self.pictures < 0:
+            raise ConfigError("pictures", "must not be negative", got=self.pictures, todo="use 0 for none")
+
+    def most_pictures(self) -> int:
+        return self.pictures
 
 
 @register("tracker", "jsonl")
@@ -87,16 +114,20 @@ class JsonlConfig(TrackerConfig):
 
 @register("tracker", "wandb")
 @dataclass(kw_only=True, slots=True)
-class WandbConfig(TrackerConfig):
-    """Also Weights & Biases. The key is read from WANDB_API_KEY by W&B and is never a setting."""
+class WandbConfig(ServiceConfig):
+    """Also Weights & Biases. The key is read from WANDB_API_KEY by W&B and is never a setting.
+
+    group  runs that belong together; null: those of one preset (`experiment=NAME`)
+    """
 
     project: str = "groundrl"
     entity: str | None = None
     mode: WandbMode = WandbMode.auto
+    group: str | None = None
     tags: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
-        TrackerConfig.__post_init__(self)
+        ServiceConfig.__post_init__(self)
         if not self.project:
             raise ConfigError("project", "must not be empty", got=self.project, todo="name a W&B project")
 
@@ -105,6 +136,7 @@ class WandbConfig(TrackerConfig):
         run_dir: Path,
         run_name: str,
         config_dict: Mapping[str, Any],
+        preset: str | None,
         resume_state: Mapping[str, Any] | None,
     ) -> dict[str, Tracker]:
         from groundrl.tracking.wandb_tracker import WandbTracker
@@ -116,6 +148,7 @@ class WandbConfig(TrackerConfig):
             project=self.project,
             entity=self.entity,
             mode=self.mode.value,
+            group=self.group or preset,
             tags=self.tags,
             run_id=((resume_state or {}).get("wandb") or {}).get("id"),
         )
@@ -124,7 +157,7 @@ class WandbConfig(TrackerConfig):
 
 @register("tracker", "tensorboard")
 @dataclass(kw_only=True, slots=True)
-class TensorboardConfig(TrackerConfig):
+class TensorboardConfig(ServiceConfig):
     """Also TensorBoard event files under `tensorboard/` in the run folder."""
 
     def build_others(
@@ -132,6 +165,7 @@ class TensorboardConfig(TrackerConfig):
         run_dir: Path,
         run_name: str,
         config_dict: Mapping[str, Any],
+        preset: str | None,
         resume_state: Mapping[str, Any] | None,
     ) -> dict[str, Tracker]:
         from groundrl.tracking.tensorboard_tracker import TensorboardTracker

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from groundrl.tracking.base import EVAL
+from groundrl.tracking.base import EVAL, Picture
 from groundrl.tracking.lines import JsonLines, read_lines, write_atomic
 from groundrl.types import LabeledBox, RewardBreakdown, Rollout, Sample, Scored
 
@@ -75,8 +75,11 @@ class Gallery:
         """Whether a training group of this step is to be added."""
         return self._train_every > 0 and step % self._train_every == 0
 
-    def add(self, step: int, phase: str, sample: Sample, rollouts: Sequence[GalleryRollout]) -> None:
-        """Write one record, and the sample's first image if it is not there yet. Raises OSError."""
+    def add(self, step: int, phase: str, sample: Sample, rollouts: Sequence[GalleryRollout]) -> list[Picture]:
+        """Write one record, and the sample's first image if it is not there yet. Raises OSError.
+
+        Returns the answers for trackers that show them elsewhere.
+        """
         image = sample.images[0] if sample.images else None
         relative = f"{IMAGE_FOLDER}/{image_name(sample.id)}" if image else None
         if image and relative and not (self._run_dir / relative).exists():
@@ -96,6 +99,23 @@ class Gallery:
                 "rollouts": [_rollout(entry) for entry in rollouts],
             }
         )
+        return [
+            Picture(
+                step=step,
+                phase=phase,
+                sample_id=sample.id,
+                question=sample.question or ", ".join(sample.targets),
+                image=self._run_dir / relative if relative else None,
+                truth=_first(sample.truth.boxes),
+                kind=entry.kind,
+                text=entry.rollout.text,
+                parse_status=str(entry.breakdown.parse_status),
+                boxes=_first(entry.boxes),
+                reward=entry.breakdown.total,
+                tokens=entry.rollout.num_student_tokens,
+            )
+            for entry in rollouts
+        ]
 
     def close(self) -> None:
         self._lines.close()
@@ -136,8 +156,12 @@ def _reward(breakdown: RewardBreakdown) -> dict[str, Any]:
 
 
 def _boxes(boxes: Sequence[LabeledBox]) -> list[dict[str, Any]]:
+    return [{"bbox": box.xyxy, "label": box.label} for box in _first(boxes)]
+
+
+def _first(boxes: Sequence[LabeledBox]) -> list[LabeledBox]:
     """Boxes of the first image, the one that is shown."""
-    return [{"bbox": box.xyxy, "label": box.label} for box in boxes if box.image == 0]
+    return [box for box in boxes if box.image == 0]
 
 
 def _png(image: Image) -> bytes:

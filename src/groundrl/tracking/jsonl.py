@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from groundrl.errors import RunFolderError
-from groundrl.tracking.base import Metrics
+from groundrl.tracking.base import Metrics, Picture
 from groundrl.tracking.lines import JsonLines
 
 FILE_NAME = "metrics.jsonl"
@@ -33,9 +34,13 @@ class JsonlTracker:
         self._lines.append({"step": step, "kind": kind, "metrics": metrics})
         self._step = max(self._step, step)
 
+    def show(self, pictures: Sequence[Picture]) -> None:
+        """Nothing: the gallery they come from is a file of the run folder already."""
+
     def state(self) -> dict[str, Any]:
         """`step` is the last step logged, -1 before the first."""
         return {"step": self._step}
 
-    def finish(self, status: str) -> None:
+    def finish(self, status: str, summary: Metrics) -> None:
+        """Close the file; `result.json` holds the summary."""
         self._lines.close()

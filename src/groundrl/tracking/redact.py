@@ -16,6 +16,11 @@ _SECRET_KEY = re.compile(
 )
 _URL_LOGIN = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
 _MIN_SECRET = 8
+_ASSIGNED = re.compile(
+    r"""(?<![\w.-])(?P<key>[A-Za-z_][\w.-]*)(?P<sign>["']?[ \t]*[:=][ \t]*)"""
+    r"""(?P<value>"[^"\n]+"|'[^'\n]+'|[^\s"'()\[\]{},;#]{8,}(?=[ \t\r]*(?:[,;#].*)?$))""",
+    re.MULTILINE,
+)
 
 
 def redact(value: Any, environ: Mapping[str, str] | None = None) -> Any:
@@ -28,6 +33,23 @@ def redact(value: Any, environ: Mapping[str, str] | None = None) -> Any:
     named = [text for key, text in variables.items() if _SECRET_KEY.search(key)]
     secrets = [text for text in named if len(text) >= _MIN_SECRET]
     return _redact(value, sorted(secrets, key=len, reverse=True))
+
+
+def redact_source(text: str, environ: Mapping[str, str] | None = None) -> tuple[str, int]:
+    """Source text (a patch) without secrets, and the number of values hidden.
+
+    Beside what `redact` hides in a text: in each line a literal after a name that names a secret
+    (`api_key: abc`, `HF_TOKEN = "abc"`), in quotes, or bare and at least 8 characters long.
+    """
+    cleaned: str = redact(_ASSIGNED.sub(_hide, text), environ)
+    return cleaned, cleaned.count(HIDDEN) - text.count(HIDDEN)
+
+
+def _hide(found: re.Match[str]) -> str:
+    if not _SECRET_KEY.search(found["key"]):
+        return found[0]
+    quote = found["value"][0] if found["value"][0] in "\"'" else ""
+    return f"{found['key']}{found['sign']}{quote}{HIDDEN}{quote}"
 
 
 def _redact(value: Any, secrets: list[str]) -> Any:

@@ -75,7 +75,7 @@ def evaluate(parts: Parts, samples: int, note: str = "", *, when: str | None = N
     parts.display.evaluation(state.step, shown(metrics), note)
     if result is None:
         return measured
-    show_evaluation(parts.gallery, state.step, result)
+    parts.tracker.show(show_evaluation(parts.gallery, state.step, result))
     value = parts.suite.best_value(result)
     if value > state.best.value:
         state.best = Best(step=state.step, value=value)
@@ -99,7 +99,7 @@ def _store(parts: Parts, gathered: Gathered) -> None:
     for entry in gathered.scored:
         parts.rollouts.append(step_record(parts.state.step, entry))
     if gathered.scored and parts.gallery.wants_train(parts.state.step):
-        show_group(parts.gallery, parts.state.step, gathered.scored)
+        parts.tracker.show(show_group(parts.gallery, parts.state.step, gathered.scored))
 
 
 def _performance(gathered: Gathered, seconds: float) -> dict[str, float]:

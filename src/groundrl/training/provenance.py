@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import platform
 import subprocess
+from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
-from groundrl.config.repo import repo_root
+from groundrl.config.repo import repo_root, resolve
+from groundrl.models.config import ModelConfig
+from groundrl.models.fingerprint import start_fingerprint
 
-PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "hydra-core", "peft")
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "hydra-core", "peft", "pillow")
 
 
 def commit() -> str:
@@ -18,7 +21,7 @@ def commit() -> str:
     try:
         head = _git("rev-parse", "HEAD")
         return head + ("+changes" if _git("status", "--porcelain", "--untracked-files=no") else "")
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.SubprocessError):
         return "unknown"
 
 
@@ -38,6 +41,20 @@ def versions() -> dict[str, str]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             known[name] = metadata.version(name)
     return known
+
+
+def stated(known: Mapping[str, str]) -> str:
+    """Versions as one line."""
+    return ", ".join(f"{name} {version}" for name, version in known.items())
+
+
+def start(model: ModelConfig) -> str:
+    """The fingerprint of the checkpoint that a run starts from. Raises OSError."""
+    tokenizer = resolve(model.path)
+    weights = resolve(model.init_from) if model.init_from else tokenizer
+    if not list(weights.glob("*.safetensors")):
+        raise FileNotFoundError(f"there are no weights in {weights}")
+    return start_fingerprint(weights, tokenizer)
 
 
 def machine(device: Any) -> dict[str, str]:

@@ -22,7 +22,7 @@ from groundrl.training.parts import Parts
 from groundrl.training.ready import check_ready
 from groundrl.training.resume import saved_run
 from groundrl.training.run_folder import RESULT, RunFolder, check_run_folder, create, reopen
-from groundrl.training.show import headlines
+from groundrl.training.show import headlines, summary
 from groundrl.training.state import RunState
 from groundrl.training.wiring import evaluate_references, wire
 from groundrl.world import World
@@ -133,7 +133,7 @@ def _finish(parts: Parts, status: str, evals: dict[str, Any]) -> dict[str, Any]:
     }
     if parts.world.first:
         write_json(parts.folder.path / RESULT, result)
-    parts.tracker.finish(status)
+    parts.tracker.finish(status, summary(result))
     return result
 
 

@@ -98,15 +98,15 @@ def _unwritable(folder: Path, key: str, why: str | None) -> RunFolderError:
     return RunFolderError(f"{key}: cannot write to {str(folder)!r} ({why}); choose another {key}=FOLDER")
 
 
-def check_run_folder(path: str) -> Path:
-    """The folder of an earlier run. Raises RunFolderError when it is none."""
+def check_run_folder(path: str, key: str = "resume") -> Path:
+    """The folder of an earlier run, given as `key`. Raises RunFolderError when it is none."""
     folder = Path(path)
     if not folder.is_dir():
-        raise RunFolderError(f"resume: there is no folder {path!r}; give the run folder that was printed")
+        raise RunFolderError(f"{key}: there is no folder {path!r}; give the run folder that was printed")
     for name in (CONFIG, OVERRIDES):
         if not (folder / name).is_file():
             raise RunFolderError(
-                f"resume: {path!r} holds no {name}, so it is no run folder; give the one that was printed"
+                f"{key}: {path!r} holds no {name}, so it is no run folder; give the one that was printed"
             )
     return folder
 

@@ -1,4 +1,4 @@
-"""What of a run is put into the gallery and on the terminal."""
+"""What of a run is put into the gallery, on the terminal and into a tracker's summary."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from groundrl.evaluation.metrics import SampleResult
 from groundrl.evaluation.suite import Evaluation
+from groundrl.tracking.base import Interval, Picture
 from groundrl.tracking.gallery import Gallery, GalleryRollout
 from groundrl.training.method import Graded
 
@@ -55,8 +56,21 @@ def headlines(evals: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def show_evaluation(gallery: Gallery, step: int, evaluation: Evaluation) -> None:
+def summary(result: Mapping[str, Any]) -> dict[str, float | Interval | None]:
+    """What `result.json` says of the whole run, under flat names: `after/greedy/iou`, `best`, `steps`."""
+    shown_evals = headlines(result["eval"])
+    flat: dict[str, float | Interval | None] = {
+        f"{when}/{name}": value
+        for when in ("before", "after", "difference")
+        for name, value in shown_evals[when].items()
+    }
+    best = result["best"]
+    return flat | {key: result[key] for key in ("steps", "train_seconds")} | {"best": best["value"]}
+
+
+def show_evaluation(gallery: Gallery, step: int, evaluation: Evaluation) -> list[Picture]:
     """The followed held-out samples with their greedy and first sampled answers."""
+    pictures: list[Picture] = []
     sampled = {result.sample.id: result for result in evaluation.sampled}
     for result in evaluation.greedy:
         if not gallery.follows(result.sample.id):
@@ -64,10 +78,11 @@ def show_evaluation(gallery: Gallery, step: int, evaluation: Evaluation) -> None
         entries = _entries("greedy", result)
         if result.sample.id in sampled:
             entries += _entries("sampled", sampled[result.sample.id])[: MOST_ROLLOUTS - 1]
-        gallery.add(step, "eval", result.sample, entries)
+        pictures += gallery.add(step, "eval", result.sample, entries)
+    return pictures
 
 
-def show_group(gallery: Gallery, step: int, graded: Sequence[Graded]) -> None:
+def show_group(gallery: Gallery, step: int, graded: Sequence[Graded]) -> list[Picture]:
     """The first group of a training batch."""
     own = [entry for entry in graded if entry.rollout.group == graded[0].rollout.group]
     entries = [
@@ -81,7 +96,7 @@ def show_group(gallery: Gallery, step: int, graded: Sequence[Graded]) -> None:
         )
         for entry in own[:MOST_ROLLOUTS]
     ]
-    gallery.add(step, "train", own[0].sample, entries)
+    return gallery.add(step, "train", own[0].sample, entries)
 
 
 def _entries(kind: str, result: SampleResult) -> list[GalleryRollout]:

@@ -41,6 +41,7 @@ from groundrl.tracking.display import Display
 from groundrl.tracking.lines import JsonLines
 from groundrl.training import provenance
 from groundrl.training.ahead import Ahead
+from groundrl.training.changes import save_changes
 from groundrl.training.clock import StageClock
 from groundrl.training.grpo import GRPO
 from groundrl.training.interrupt import Interrupt
@@ -106,6 +107,7 @@ def wire(
             run_dir=own,
             run_name=folder.path.name,
             config_dict=invocation.resolved,
+            preset=invocation.experiment,
             resume_state=after,
         )
         gallery = others.build_gallery(own, after)
@@ -330,11 +332,14 @@ def _facts(
     trainable = sum(p.numel() for p in parameters if p.requires_grad)
     machine = provenance.machine(parameters[0].device)
     processes = "" if world.alone else f", {world.size} processes"
+    commit = provenance.commit()
+    changes = save_changes(folder.path, commit) if world.first and commit != "unknown" else None
     return {
         "run": str(folder.path),
         "command": "python train.py " + " ".join(invocation.overrides),
         "model": config.model.init_from or config.model.path,
         "model_sha256": policy.fingerprint,
+        "start_fingerprint": provenance.start(config.model),
         "parameters": f"{sum(p.numel() for p in parameters):,} ({trainable:,} learn)",
         "device": f"{machine['device']} ({machine['name']}), {machine['threads']} threads{processes}",
         "precision": str(config.model.precision),
@@ -345,8 +350,9 @@ def _facts(
         "config_hash": invocation.config_hash[:16],
         "train_fingerprint": train_fingerprint,
         "heldout_fingerprint": heldout_fingerprint,
-        "commit": provenance.commit(),
-        "versions": ", ".join(f"{k} {v}" for k, v in provenance.versions().items()),
+        "commit": commit,
+        **({"changes": changes} if changes else {}),
+        "versions": provenance.stated(provenance.versions()),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groundrl.tracking.redact import redact
+from groundrl.tracking.redact import redact, redact_source
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,41 @@ def test_the_argument_is_not_changed() -> None:
     config = {"a": {"token": "t"}}
     redact(config, {})
     assert config == {"a": {"token": "t"}}
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ('+api_key: "abc"', '+api_key: "<hidden>"'),
+        ("+hf_token = 'abc'  # mine", "+hf_token = '<hidden>'  # mine"),
+        ("-  password: opensesame", "-  password: <hidden>"),
+        ("+WANDB_API_KEY=0123456789abcdef", "+WANDB_API_KEY=<hidden>"),
+        ('+{"client_secret": "x", "a": "y"}', '+{"client_secret": "<hidden>", "a": "y"}'),
+        ("+url = https://me:pass@host/x", "+url = https://<hidden>@host/x"),
+        ("+print(hf_0123456789)", "+print(<hidden>)"),
+        ("+password: opensesame\r", "+password: <hidden>\r"),
+    ],
+)
+def test_secrets_in_source_are_hidden(line: str, kept: str) -> None:
+    text = f"@@ -1 +1 @@\n{line}\n context"
+    assert redact_source(text, {"HF_TOKEN": "hf_0123456789"}) == (f"@@ -1 +1 @@\n{kept}\n context", 1)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "+token = tokenizer.decode(ids)",
+        "+max_new_tokens: 12345678",
+        "+    token: int = 5",
+        "+api_key: null",
+        "+password:",
+        "+secretly = 'abc'",
+        "+def f(token, key): pass",
+    ],
+)
+def test_other_source_stays(line: str) -> None:
+    assert redact_source(f"{line}\n+nextlines1\n", {}) == (f"{line}\n+nextlines1\n", 0)
+
+
+def test_what_is_hidden_already_is_not_counted_again() -> None:
+    assert redact_source("+note: <hidden>\n+token: 'abc'", {}) == ("+note: <hidden>\n+token: '<hidden>'", 1)

@@ -18,8 +18,10 @@ from groundrl.tracking.config import JsonlConfig, TensorboardConfig, TrackerConf
 
 
 class FakeRun:
-    def __init__(self, wandb: FakeWandb) -> None:
+    def __init__(self, wandb: FakeWandb, run_id: str) -> None:
         self.wandb = wandb
+        self.id = run_id
+        self.summary: dict[str, Any] = {}
 
     def define_metric(self, name: str, step_metric: str) -> None:
         self.wandb.calls.append(("define", name, step_metric))
@@ -54,7 +56,7 @@ class FakeWandb(ModuleType):
         self.inits.append(options)
         if options["mode"] == "online" and self.refuse_online:
             raise FakeWandb.Error("no network")
-        return FakeRun(self)
+        return FakeRun(self, options["id"])
 
 
 @pytest.fixture
@@ -154,7 +156,7 @@ def test_wandb_continues_under_the_saved_id(tmp_path: Path, wandb: FakeWandb) ->
 def test_wandb_logs_over_the_step_metric(tmp_path: Path, wandb: FakeWandb) -> None:
     tracker = build(WandbConfig(), tmp_path)
     tracker.log(3, "eval", {"x": {"value": 1.0, "low": 0.5, "high": 1.5}})
-    tracker.finish("interrupted")
+    tracker.finish("interrupted", {})
     assert wandb.calls == [
         ("define", "*", "step"),
         ("log", {"step": 3, "eval/x": 1.0, "eval/x/low": 0.5, "eval/x/high": 1.5}),
@@ -202,7 +204,7 @@ def test_a_lost_service_does_not_stop_the_run(
     wandb.broken = True
     tracker.log(1, "train", {"a": 1.0})
     tracker.log(2, "train", {"a": 2.0})
-    tracker.finish("finished")
+    tracker.finish("finished", {})
     assert (tmp_path / "metrics.jsonl").read_text().count("\n") == 2
     assert [record.getMessage() for record in caplog.records] == [
         "W&B stopped answering (service is gone); metrics.jsonl goes on"
@@ -220,11 +222,11 @@ def test_tensorboard_holds_the_values_and_purges_on_resume(tmp_path: Path) -> No
     first = build(TensorboardConfig(), tmp_path)
     for step in (1, 2, 3):
         first.log(step, "train", {"reward/total": float(step), "none": None})
-    first.finish("interrupted")
+    first.finish("interrupted", {})
     second = build(TensorboardConfig(), tmp_path, resume_state={"step": 2})
     second.log(3, "train", {"reward/total": 30.0})
     second.log(3, "eval", {"x": {"value": 0.5, "low": 0.25, "high": 0.75}})
-    second.finish("finished")
+    second.finish("finished", {})
     read = events.EventAccumulator(str(tmp_path / "tensorboard"))
     read.Reload()
     assert [(event.step, event.value) for event in read.Scalars("reward/total")] == [
@@ -243,7 +245,7 @@ def test_the_real_wandb_records_offline_and_keeps_no_secret(
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     tracker = build(WandbConfig(), tmp_path, config_dict={"api_key": "opensesame", "lr": 0.5})
     tracker.log(1, "train", {"reward/total": 0.5})
-    tracker.finish("finished")
+    tracker.finish("finished", {})
     wandb.teardown()
     recorded = list((tmp_path / "wandb").glob("offline-run-*/run-*.wandb"))
     assert [path.stem for path in recorded] == [f"run-{tracker.state()['wandb']['id']}"]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from groundrl.errors import RunFolderError
-from groundrl.tracking.base import Metrics, scalars
+from groundrl.tracking.base import Metrics, Picture, scalars
 from groundrl.tracking.composite import RunTracker
 from groundrl.tracking.jsonl import JsonlTracker
+from groundrl.tracking.pictures import PictureBudget
 
 
 class Spy:
@@ -23,11 +25,14 @@ class Spy:
     def log(self, step: int, kind: str, metrics: Metrics) -> None:
         self.calls.append((step, kind, dict(metrics)))
 
+    def show(self, pictures: Sequence[Picture]) -> None:
+        self.calls.append([picture.sample_id for picture in pictures])
+
     def state(self) -> dict[str, Any]:
         return {"id": "abc"}
 
-    def finish(self, status: str) -> None:
-        self.calls.append(status)
+    def finish(self, status: str, summary: Metrics) -> None:
+        self.calls.append((status, dict(summary)))
 
 
 def read(run_dir: Path) -> list[dict[str, Any]]:
@@ -52,8 +57,8 @@ def test_lines_can_be_read_while_the_run_goes_on(tmp_path: Path) -> None:
     tracker = JsonlTracker(tmp_path)
     tracker.log(1, "train", {"a": 1.0})
     assert len(read(tmp_path)) == 1
-    tracker.finish("finished")
-    tracker.finish("finished")
+    tracker.finish("finished", {})
+    tracker.finish("finished", {})
 
 
 def test_a_new_run_refuses_a_folder_with_metrics(tmp_path: Path) -> None:
@@ -86,11 +91,11 @@ def test_state_before_the_first_step(tmp_path: Path) -> None:
 
 def test_the_composite_passes_everything_on(tmp_path: Path) -> None:
     spy = Spy()
-    tracker = RunTracker(JsonlTracker(tmp_path), {"spy": spy})
+    tracker = RunTracker(JsonlTracker(tmp_path), {"spy": spy}, PictureBudget(0))
     tracker.log(2, "train", {"a": 1.5})
-    assert tracker.state() == {"step": 2, "spy": {"id": "abc"}}
-    tracker.finish("interrupted")
-    assert spy.calls == [(2, "train", {"a": 1.5}), "interrupted"]
+    assert tracker.state() == {"step": 2, "pictures": 0, "spy": {"id": "abc"}}
+    tracker.finish("interrupted", {"best": 0.5})
+    assert spy.calls == [(2, "train", {"a": 1.5}), ("interrupted", {"best": 0.5})]
     assert read(tmp_path)[0]["metrics"] == {"a": 1.5}
 
 
