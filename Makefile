@@ -9,6 +9,7 @@ N ?= 3
 RUN ?=
 TO ?=
 ARGS ?=
+VERSION ?= 1
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
@@ -59,8 +60,8 @@ layers: setup  ## import-linter: the one-way flow
 show: setup  ## print a resolved configuration: make show OVERRIDES="reward=odlength"
 	@$(PY) train.py --cfg job --resolve $(OVERRIDES)
 
-tiny: setup  ## rebuild the tiny checkpoints into outputs/tiny-vlm (about 15 minutes on one core)
-	$(PY) -m groundrl.models.tiny.build outputs/tiny-vlm
+tiny: setup  ## rebuild the tiny checkpoints into outputs/tiny-vlm (15 minutes on one core; VERSION=2: two hours)
+	$(PY) -m groundrl.models.tiny.build outputs/tiny-vlm --version $(VERSION)
 
 data-preview: setup  ## draw a contact sheet of the chosen data set: OVERRIDES="dataset=shapes_ovd"
 	$(PY) scripts/data_preview.py $(OVERRIDES)
