@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from groundrl.models.family import QWEN25_VL
 from groundrl.rollout.engines.vllm import VllmConfig
 
 
@@ -65,5 +66,5 @@ def engine_of(config: VllmConfig, model: Any, patch: pytest.MonkeyPatch) -> Any:
     patch.setattr(vllm_engine, "_CLOSED", [])
     clock = count()
     patch.setattr(vllm_engine.time, "monotonic", lambda: float(next(clock)))
-    engine: Any = config.build(model, None)
+    engine: Any = config.build(model, types.SimpleNamespace(family=QWEN25_VL))
     return engine

@@ -149,12 +149,14 @@ class PreparedImage:
     """An image after the one resize that engine, learner and reward share.
 
     `patches` is the image processor's flattened patch matrix, float32 [n_patches, patch_dim];
-    `grid_thw` counts patches in time, height and width.
+    `grid_thw` counts patches in time, height and width. `pixels` is the picture before the resize, uint8
+    [height, width, 3], where it cannot be made of the patches again (tiles with a thumbnail).
     """
 
     patches: NDArray[np.float32]
     grid_thw: tuple[int, int, int]
     frame: ImageFrame
+    pixels: NDArray[np.uint8] | None = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,12 +7,13 @@ from groundrl.models.families.declaration import Family
 from groundrl.models.families.internvl3 import INTERNVL3
 from groundrl.models.families.qwen2_5_vl import QWEN25_VL
 from groundrl.models.families.qwen2_vl import QWEN2_VL
+from groundrl.models.families.qwen3_5 import QWEN35
 from groundrl.models.families.qwen3_vl import QWEN3_VL
 
 __all__ = ["FAMILIES", "QWEN25_VL", "Family", "family_of"]
 
 FAMILIES: dict[str, Family] = {
-    family.model_type: family for family in (QWEN2_VL, QWEN25_VL, QWEN3_VL, INTERNVL3)
+    family.model_type: family for family in (QWEN2_VL, QWEN25_VL, QWEN3_VL, QWEN35, INTERNVL3)
 }
 
 

@@ -31,7 +31,7 @@ def inject(model: Any, family: Family, config: LoraConfig) -> None:
 
 def peft_config(family: Family, config: LoraConfig) -> PeftConfig:
     """The adapters as peft describes them."""
-    pattern = rf"{family.decoder_layers.replace('.', r'[.]')}[.].*[.]({'|'.join(family.adapter_targets)})"
+    pattern = rf"{family.decoder_layers.replace('.', r'[.]')}[.].*[.]({'|'.join(family.linears)})"
     return PeftConfig(
         r=config.rank, lora_alpha=config.alpha, lora_dropout=config.dropout, target_modules=pattern
     )

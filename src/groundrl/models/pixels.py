@@ -13,11 +13,14 @@ from groundrl.types import PreparedImage
 
 def picture_of(image: PreparedImage, image_processor: Any, family: Family) -> Image.Image:
     """The resized RGB picture, exactly: patching and normalising are undone, and a pixel was a whole number.
+    Of tiles the picture as it was: their thumbnail was made of it.
 
     Its sides are multiples of patch_size * merge_size and its area lies within the pixel limits, so the
     same image processor makes the same patches of it without resizing a second time. Inverse of the patch
     order of Qwen2-VL: (time, row block, column block, row, column, channel, frame, y, x).
     """
+    if image.pixels is not None:
+        return Image.fromarray(image.pixels)
     times, rows, columns = image.grid_thw
     merge, patch = family.merge_size, family.patch_size
     frames = int(image_processor.temporal_patch_size)

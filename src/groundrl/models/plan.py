@@ -21,6 +21,7 @@ from groundrl.models.plan_names import (
     find_units,
     vision_depth,
 )
+from groundrl.models.plan_recurrent import recurrent_sizes
 
 LIMIT = 80
 """GiB of the device that the plan is held against (A100, H100)."""
@@ -93,6 +94,7 @@ def sizes_of(model: Any, family: Family, units: Units) -> Sizes:
             for name, p in parameters
             if name.startswith(family.vision_prefix) and not name.startswith(family.projectors)
         ),
+        **recurrent_sizes(model),
     )
 
 
@@ -114,11 +116,24 @@ def _names(family: Family, units: Units, sizes: Sizes) -> list[str]:
         "",
         "names, all found",
         f"  freezing    {family.vision_prefix}* without the projector, {projectors}",
-        f"  adapters    {', '.join(family.adapter_targets)}",
-        f"              in each of {units.decoder_blocks} decoder layers, none in the vision tower",
+        *_adapters(family, sizes),
         f"  sharding    {units.decoder_blocks} x {family.decoder_layers} ({decoder:.1%} of all parameters)",
         f"              {units.vision_blocks} x {family.vision_blocks} ({vision:.1%}); rest ({rest:.1%})",
     ]
+
+
+def _adapters(family: Family, sizes: Sizes) -> list[str]:
+    recurrent = sizes.recurrent_layers
+    kinds = [
+        (family.adapter_targets, sizes.layers - recurrent, " with attention" if recurrent else ""),
+        (family.recurrent_targets, recurrent, " with a recurrent state"),
+    ]
+    lines: list[str] = []
+    for targets, count, kind in kinds:
+        if count:
+            lines.append(f"  adapters    {', '.join(targets)}")
+            lines.append(f"              in each of {count} decoder layers{kind}, none in the vision tower")
+    return lines
 
 
 def _memory(sizes: Sizes, load: Load) -> list[str]:

@@ -32,7 +32,9 @@ GATHERED = 2
 class Sizes:
     """What the architecture decides: parameters in all, learning, outside the blocks (`root`) and in the
     largest block; the widths of the decoder and of the vision tower; whether the tower's blocks learn (else
-    nothing of them is kept)."""
+    nothing of them is kept). Decoder layers with a recurrent state (models/plan_recurrent.py): how many of
+    the layers, elements that one saves per token besides norms and MLP, elements of one row's state in one.
+    """
 
     parameters: int
     trainable: int
@@ -49,6 +51,9 @@ class Sizes:
     vision_hidden: int
     vision_intermediate: int
     vision_trains: bool
+    recurrent_layers: int = 0
+    recurrent_elements: int = 0
+    recurrent_state: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,14 +198,26 @@ def learning(sizes: Sizes, load: Load) -> list[Item]:
 def drawing(sizes: Sizes, load: Load) -> list[Item]:
     """What drawing completions adds; never at the same time as learning."""
     tokens = load.drawn * (load.prompt + load.completion)
-    return [
+    fewer = "lower rollout.engine.max_batch"
+    layers = sizes.layers - sizes.recurrent_layers
+    items = [
         Item(
             name="key-value cache",
-            bytes=load.weight_bytes * 2 * sizes.layers * sizes.key_value * tokens,
-            formula=f"{tokens:,} tokens x 2 x {sizes.layers} x {sizes.key_value} x {load.weight_bytes}",
-            lower="lower rollout.engine.max_batch",
+            bytes=load.weight_bytes * 2 * layers * sizes.key_value * tokens,
+            formula=f"{tokens:,} tokens x 2 x {layers} x {sizes.key_value} x {load.weight_bytes}",
+            lower=fewer,
         )
     ]
+    if sizes.recurrent_layers:
+        items.append(
+            Item(
+                name="recurrent states",
+                bytes=FLOAT32 * load.drawn * sizes.recurrent_layers * sizes.recurrent_state,
+                formula=f"{load.drawn:,} rows x {sizes.recurrent_layers} x {sizes.recurrent_state:,} x 4",
+                lower=fewer,
+            )
+        )
+    return items
 
 
 def decoder_elements(sizes: Sizes) -> int:
@@ -208,9 +225,11 @@ def decoder_elements(sizes: Sizes) -> int:
 
     Block input and its middle, each once as it is and once normalised (4 hidden); queries and the attention's
     result, queries once more after rotation (3 query), keys and values likewise (4 key_value); gate, its
-    activation, up and their product (4 intermediate).
+    activation, up and their product (4 intermediate). A recurrent layer saves more than attention; where
+    there are some, every layer is counted as one.
     """
-    return 4 * sizes.hidden + 3 * sizes.query + 4 * sizes.key_value + 4 * sizes.intermediate
+    mixer = max(3 * sizes.query + 4 * sizes.key_value, sizes.recurrent_elements)
+    return 4 * sizes.hidden + mixer + 4 * sizes.intermediate
 
 
 def vision_elements(sizes: Sizes) -> int:

@@ -51,9 +51,10 @@ def check_names(model: Any, family: Family) -> tuple[int, int]:
 
     Raises UserError naming the first that is missing.
     """
-    for number, block in enumerate(_blocks(model, family.decoder_layers)):
+    blocks = _blocks(model, family.decoder_layers)
+    for number, (block, kind) in enumerate(zip(blocks, layer_kinds(model, len(blocks)), strict=True)):
         leaves = [name.rpartition(".")[2] for name, module in block.named_modules() if _is_linear(module)]
-        for target in family.adapter_targets:
+        for target in family.targets_of(kind):
             if leaves.count(target) != 1:
                 raise UserError(
                     f"{family.decoder_layers}.{number} has {leaves.count(target)} linear layers named "
@@ -95,6 +96,11 @@ def find_units(model: Any, family: Family) -> Units:
     )
 
 
+def layer_kinds(model: Any, layers: int) -> list[str]:
+    """Kind of each decoder layer; a text configuration that names none has attention in all of them."""
+    return list(getattr(model.config.get_text_config(), "layer_types", None) or ["full_attention"] * layers)
+
+
 def vision_depth(config: Any) -> int:
     """Blocks of the vision tower; families name the number differently."""
     return int(config.depth if hasattr(config, "depth") else config.num_hidden_layers)
@@ -103,11 +109,12 @@ def vision_depth(config: Any) -> int:
 def check_adapters(model: Any, family: Family) -> None:
     """After `inject`: adapters on every target of every decoder layer and nowhere else. Raises UserError."""
     owners = {name.partition(".lora_")[0] for name, _ in model.named_parameters() if ".lora_" in name}
-    count = len(model.get_submodule(family.decoder_layers))
+    kinds = layer_kinds(model, len(model.get_submodule(family.decoder_layers)))
+    meant = sum(len(family.targets_of(kind)) for kind in kinds)
     outside = sorted(name for name in owners if not name.startswith(f"{family.decoder_layers}."))
-    if outside or len(owners) != count * len(family.adapter_targets):
+    if outside or len(owners) != meant:
         raise UserError(
-            f"{len(owners)} layers got adapters, {count * len(family.adapter_targets)} were meant"
+            f"{len(owners)} layers got adapters, {meant} were meant"
             + (f"; outside the decoder: {outside[0]}" if outside else "")
         )
 

@@ -51,6 +51,7 @@ class Processor:
                 patches=np.ascontiguousarray(tiles.reshape(len(tiles), -1), dtype=np.float32),
                 grid_thw=(len(tiles), side // patch, side // patch),
                 frame=ImageFrame(original=image.size, processed=(side, side)),
+                pixels=np.asarray(image, dtype=np.uint8),
             )
         grid = tuple(int(v) for v in made["image_grid_thw"][0])
         return PreparedImage(

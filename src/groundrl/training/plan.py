@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from groundrl.learner.algorithms import GRPOConfig, SFTConfig
 from groundrl.learner.config import OptimConfig, SharedPrefix
@@ -20,8 +21,16 @@ TEXT_TOKENS = 256
 
 def plan(config: RunConfig) -> str:
     """The plan of a run, as text. Raises UserError when the architecture cannot be built."""
-    _, family = read_family(*config_file(config.model))
-    return model_plan(config.model, load_of(config, family))
+    settings, family = read_family(*config_file(config.model))
+    load = load_of(config, family)
+    if family.tiled:
+        size = settings["vision_config"]["image_size"]
+        side = size if isinstance(size, int) else size[0]
+        # several tiles come with one more of the whole image
+        tiles = max(1, config.model.max_pixels // side**2)
+        tokens = (tiles + (tiles > 1)) * (side // (family.patch_size * family.merge_size)) ** 2
+        load = replace(load, image_tokens=tokens, prompt=tokens + TEXT_TOKENS)
+    return model_plan(config.model, load)
 
 
 def load_of(config: RunConfig, family: Family = QWEN25_VL) -> Load:
@@ -33,7 +42,8 @@ def load_of(config: RunConfig, family: Family = QWEN25_VL) -> Load:
     rows, prompts, images, drawn = 0, 0, 0, config.eval.batch
     if isinstance(algorithm, GRPOConfig):
         optim, group = algorithm.optim, algorithm.group_size
-        shares = optim.shared_prefix is SharedPrefix.auto and model.attention is not Attention.eager
+        allowed = model.attention is not Attention.eager and not family.recurrent
+        shares = optim.shared_prefix is SharedPrefix.auto and allowed
         drawn = math.ceil(algorithm.prompts_per_step * group / ranks)
         most = rows_of(optim, prompt, rollout.max_new_tokens, group if shares else 1)
         rows = min(most, drawn)

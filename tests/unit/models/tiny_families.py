@@ -31,9 +31,30 @@ VISION: dict[str, dict[str, Any]] = {
         "num_position_embeddings": 64,
         "deepstack_visual_indexes": [0, 1],
     },
+    "qwen3_5": {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "out_hidden_size": 64,
+        "num_position_embeddings": 64,
+    },
 }
-HEAD_DIM = {"qwen3_vl": 32}
-
+ROPE = {"rope_type": "default", "rope_theta": 10.0, "mrope_section": [4, 6, 6]}
+INTERLEAVED = ROPE | {"mrope_section": [6, 5, 5], "mrope_interleaved": True}
+TEXT: dict[str, dict[str, Any]] = {
+    "qwen3_vl": {"head_dim": 32, "rope_parameters": INTERLEAVED},
+    # three layers with a state, one with attention, as in every block of four of the published models
+    "qwen3_5": {
+        "num_hidden_layers": 4,
+        "full_attention_interval": 4,
+        "head_dim": 64,
+        "rope_parameters": INTERLEAVED | {"partial_rotary_factor": 0.5},
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4,
+        "linear_key_head_dim": 64,
+        "linear_value_head_dim": 64,
+    },
+}
+"""What differs from two layers of two heads of 32."""
 
 TILE = 56
 """16 patches of 14, 4 image tokens."""
@@ -68,17 +89,25 @@ def internvl_settings(tokenizer: Any) -> dict[str, Any]:
     }
 
 
-def internvl_tokenizer(tokenizer: Any) -> None:
-    """The published template writes one <IMG_CONTEXT> and a line break for an image."""
-    tokenizer.add_special_tokens({"additional_special_tokens": ["<img>", "</img>", "<IMG_CONTEXT>"]})
+def internvl_tokenizer() -> Any:
+    """The shipped tokenizer with InternVL's tokens. The published template writes one <IMG_CONTEXT> and a
+    line break for an image."""
+    named = {
+        "start_image_token": "<img>",
+        "end_image_token": "</img>",
+        "context_image_token": "<IMG_CONTEXT>",
+        "video_token": "<video>",
+    }
+    tokenizer: Any = AutoTokenizer.from_pretrained(str(resolve(SHIPPED)), extra_special_tokens=named)
     tokenizer.chat_template = tokenizer.chat_template.replace(
         "<|vision_start|><|image_pad|><|vision_end|>", "<IMG_CONTEXT>\\n"
     )
     assert "<IMG_CONTEXT>" in tokenizer.chat_template
+    return tokenizer
 
 
 def settings(model_type: str, tokenizer: Any) -> dict[str, Any]:
-    """The config of a tiny instance: 2 + 2 layers, hidden 64 and 32."""
+    """The config of a tiny instance: 2 + 2 layers (Qwen3.5: 4 + 2), hidden 64 and 32."""
     ids = tokenizer.get_vocab()
     text = {
         "vocab_size": len(tokenizer),
@@ -88,12 +117,11 @@ def settings(model_type: str, tokenizer: Any) -> dict[str, Any]:
         "num_attention_heads": 2,
         "num_key_value_heads": 1,
         "max_position_embeddings": 2048,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 10.0, "mrope_section": [4, 6, 6]},
+        "rope_parameters": ROPE,
         "eos_token_id": ids["<|im_end|>"],
         "pad_token_id": ids["<|endoftext|>"],
+        **TEXT.get(model_type, {}),
     }
-    if model_type in HEAD_DIM:
-        text["head_dim"] = HEAD_DIM[model_type]
     return {
         "text_config": text,
         "vision_config": {
@@ -113,17 +141,18 @@ def settings(model_type: str, tokenizer: Any) -> dict[str, Any]:
 def build(model_type: str, folder: Path) -> None:
     """Write the checkpoint. Weights are spread wide, so that what a token sees shows in its log-probs."""
     family = FAMILIES[model_type]
-    tokenizer = AutoTokenizer.from_pretrained(str(resolve(SHIPPED)))
+    tokenizer = internvl_tokenizer() if family.tiled else AutoTokenizer.from_pretrained(str(resolve(SHIPPED)))
     model_class: Any = getattr(transformers, family.model_class)
-    if family.tiled:
-        internvl_tokenizer(tokenizer)
     values = internvl_settings(tokenizer) if family.tiled else settings(model_type, tokenizer)
     torch.manual_seed(0)
     model = model_class(model_class.config_class(**values)).float()
     with torch.no_grad():
-        for parameter in model.parameters():
+        for name, parameter in model.named_parameters():
             if parameter.ndim > 1:
                 parameter.mul_(5.0)
+            if name.endswith(".A_log"):
+                # slow decay: a state that padding or a neighbour got into shows many tokens later
+                parameter.copy_(torch.linspace(-5.0, 0.0, len(parameter)))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     if family.tiled:

@@ -111,13 +111,13 @@ def test_any_end_token_of_the_processor_ends(exact_policy, engine) -> None:
 def test_rows_that_ended_leave_the_batch_without_changing_the_rest(exact_policy, engine, monkeypatch) -> None:
     given = requests(exact_policy.processor, 1)
     dropped: list[int] = []
-    select = DynamicCache.batch_select_indices
+    select = DynamicCache.reorder_cache
 
     def spy(cache: DynamicCache, indices: torch.Tensor) -> None:
         dropped.append(len(indices))
         select(cache, indices)
 
-    monkeypatch.setattr(DynamicCache, "batch_select_indices", spy)
+    monkeypatch.setattr(DynamicCache, "reorder_cache", spy)
     long = Sampling(temperature=1.0, max_new_tokens=60)
     with_dropping = engine.generate(given, long)
     assert dropped  # one seed a request, so only compaction selects rows

@@ -14,6 +14,8 @@ QWEN_VISION_TOKENS = (
     "<|video_pad|>",
 )
 DECODER_LINEARS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+RECURRENT = "linear_attention"
+"""The kind (`layer_types` of a text configuration) of decoder layers that carry a recurrent state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,8 @@ class Family:
     image_start, image_end   written around an image's tokens where the chat template does not
     deepstack          the tower also returns features of inner blocks, added behind the first decoder layers
     decoder_layers, vision_blocks   module paths of the repeated blocks (sharding units)
-    adapter_targets    linear layers of the language model that LoRA adapts
+    adapter_targets    linear layers of a decoder layer that LoRA adapts
+    recurrent_targets  the same for decoder layers of kind RECURRENT; empty where the family has none
     """
 
     model_type: str
@@ -46,6 +49,7 @@ class Family:
     decoder_layers: str
     vision_blocks: str
     adapter_targets: tuple[str, ...]
+    recurrent_targets: tuple[str, ...] = ()
     more_projectors: tuple[str, ...] = ()
     mrope: bool = True
     tiled: bool = False
@@ -57,6 +61,20 @@ class Family:
     def projectors(self) -> tuple[str, ...]:
         """Prefixes of everything between tower and language model."""
         return (self.projector_prefix, *self.more_projectors)
+
+    @property
+    def recurrent(self) -> bool:
+        """Whether some decoder layers carry a recurrent state; prompts cannot be shared then."""
+        return bool(self.recurrent_targets)
+
+    @property
+    def linears(self) -> tuple[str, ...]:
+        """Names of all linear layers that LoRA adapts, of either kind of decoder layer."""
+        return tuple(dict.fromkeys((*self.adapter_targets, *self.recurrent_targets)))
+
+    def targets_of(self, kind: str) -> tuple[str, ...]:
+        """Linear layers that LoRA adapts in a decoder layer of this kind."""
+        return self.recurrent_targets if kind == RECURRENT else self.adapter_targets
 
     def image_tokens(self, grid_thw: tuple[int, int, int]) -> int:
         """Language-model tokens of one image."""

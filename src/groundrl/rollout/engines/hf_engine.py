@@ -101,7 +101,7 @@ class HFEngine:
         row_of = {owner: row for row, owner in enumerate(owners)}
         expand = torch.tensor([row_of[owner] for owner, _ in chunk], device=device)
         if len(chunk) != len(owners):
-            cache.batch_select_indices(expand)
+            _select(cache, expand)
             logits, next_position = logits[expand], next_position[expand]
             mask = None if mask is None else mask[expand]
         noise = uniforms([seed for _, seed in chunk], sampling.max_new_tokens)
@@ -126,7 +126,7 @@ class HFEngine:
                 break
             if running.mean() < COMPACT_BELOW:
                 keep = torch.from_numpy(np.flatnonzero(running)).to(device)
-                cache.batch_select_indices(keep)
+                _select(cache, keep)
                 token, next_position = token[keep], next_position[keep]
                 mask = None if mask is None else mask[keep]
                 live = live[running]
@@ -185,6 +185,12 @@ class HFEngine:
             use_cache=True,
         ).last_hidden_state
         return self.model.lm_head(hidden[:, -1])
+
+
+def _select(cache: DynamicCache, rows: Any) -> None:
+    """Keep these rows of the cache, in this order: keys and values, and recurrent states, which transformers'
+    `batch_select_indices` does not know. `rows` [B] may name a row several times or not at all."""
+    cache.reorder_cache(rows)
 
 
 def _chunks(requests: Sequence[Request], size: int) -> list[list[tuple[int, int]]]:

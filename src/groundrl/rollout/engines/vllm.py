@@ -39,7 +39,8 @@ class VllmConfig(EngineConfig):
     gpu_memory_utilization  share of each GPU that the engine may take; the learner needs the rest
     tensor_parallel_size    GPUs that share the model
     enforce_eager           no compilation and no CUDA graphs
-    prefix_caching          completions of one prompt share its computation
+    prefix_caching          completions of one prompt share its computation; with layers that carry a
+                            recurrent state only together with chunked_prefill
     chunked_prefill         long prompts in pieces; crashes with seeded sampling on a CPU, so refused there
     sleep                   give the memory to the learner while it learns (CUDA only)
     timeout_s               seconds that one call may take

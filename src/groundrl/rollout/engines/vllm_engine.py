@@ -53,7 +53,7 @@ class VllmEngine:
         first = Path(self._scratch.name) / "first"
         write_folder(first, model, processor)
         link_weights(first, model)
-        self.llm: Any = start(first, model, config, cuda=cuda)
+        self.llm: Any = start(first, model, config, processor.family)
         _ALIVE.append(self)
         self.sync_weights(model)
 

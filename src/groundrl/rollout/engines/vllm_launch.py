@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import tempfile
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
+from groundrl.models.family import Family
 from groundrl.models.processor import Processor
 from groundrl.rollout.engines.vllm import EnginePrecision, VllmConfig
 
@@ -39,11 +41,18 @@ def set_environment(*, cuda: bool) -> None:
 
 
 def write_folder(folder: Path, model: Any, processor: Processor) -> None:
-    """Configuration, tokenizer and image processor with this run's pixel limits; no weights."""
+    """Configuration, tokenizer and image processor with this run's pixel limits; no weights. For tiles also
+    how many tokens one is, which vLLM takes from the processor's own file."""
     folder.mkdir(parents=True, exist_ok=True)
     model.config.save_pretrained(folder)
     processor.tokenizer.save_pretrained(folder)
     processor.image_processor.save_pretrained(folder)
+    if processor.family.tiled:
+        described = {
+            "processor_class": "InternVLProcessor",
+            "image_seq_length": int(model.config.image_seq_length),
+        }
+        (folder / "processor_config.json").write_text(json.dumps(described), encoding="utf-8")
 
 
 def link_weights(folder: Path, model: Any) -> None:
@@ -69,7 +78,7 @@ def write_weights(folder: Path, weights: dict[str, torch.Tensor]) -> None:
     save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def engine_settings(folder: Path, model: Any, config: VllmConfig) -> dict[str, Any]:
+def engine_settings(folder: Path, model: Any, config: VllmConfig, family: Family) -> dict[str, Any]:
     """vLLM's settings of an engine on the folder, by vLLM's names."""
     precision = str(next(model.parameters()).dtype).removeprefix("torch.")
     if config.precision is not EnginePrecision.policy:
@@ -86,7 +95,8 @@ def engine_settings(folder: Path, model: Any, config: VllmConfig) -> dict[str, A
         "gpu_memory_utilization": config.gpu_memory_utilization,
         "tensor_parallel_size": config.tensor_parallel_size,
         "enforce_eager": config.enforce_eager,
-        "enable_prefix_caching": config.prefix_caching,
+        # vLLM keeps recurrent states only at the ends of chunks
+        "enable_prefix_caching": config.prefix_caching and (config.chunked_prefill or not family.recurrent),
         "enable_chunked_prefill": config.chunked_prefill,
         "enable_sleep_mode": config.sleep,
         "logprobs_mode": "processed_logprobs",
@@ -94,16 +104,19 @@ def engine_settings(folder: Path, model: Any, config: VllmConfig) -> dict[str, A
         "disable_log_stats": True,
         "use_tqdm_on_load": False,
     }
+    if family.tiled:
+        # by Pillow, as ours; torchvision resizes otherwise (the tiny model's log-probs were 5e-3 apart)
+        settings["mm_processor_kwargs"] = {"use_fast": False}
     if config.kv_cache_mib is not None:
         settings["kv_cache_memory_bytes"] = config.kv_cache_mib * 2**20
     return settings
 
 
-def start(folder: Path, model: Any, config: VllmConfig, *, cuda: bool) -> Any:
+def start(folder: Path, model: Any, config: VllmConfig, family: Family) -> Any:
     """A vLLM `LLM` on the folder."""
     from vllm import LLM  # pyright: ignore[reportMissingImports]  (the second environment has it)
 
-    settings = engine_settings(folder, model, config)
+    settings = engine_settings(folder, model, config, family)
     with unchanged_randomness():
         return LLM(**settings)
 

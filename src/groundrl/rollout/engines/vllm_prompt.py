@@ -34,9 +34,25 @@ def compact(ids: NDArray[np.int64], image_id: int, images: int) -> list[int]:
     return kept.tolist()
 
 
+def without_marks(ids: list[int], processor: Processor) -> list[int]:
+    """Ids without the marks around a family's image token; vLLM writes them with its features."""
+    family = processor.family
+    if not family.image_start:
+        return ids
+    convert = processor.tokenizer.convert_tokens_to_ids
+    around = (convert(family.image_start), processor.image_id, convert(family.image_end))
+    out: list[int] = []
+    for token in ids:
+        out.append(token)
+        if tuple(out[-3:]) == around:
+            out[-3:] = [processor.image_id]
+    return out
+
+
 def as_prompt(ids: NDArray[np.int64], images: Sequence[PreparedImage], processor: Processor) -> Prompt:
     """The prompt of expanded `ids` with its pictures, as vLLM takes it."""
-    prompt: Prompt = {"prompt_token_ids": compact(ids, processor.image_id, len(images))}
+    kept = compact(ids, processor.image_id, len(images))
+    prompt: Prompt = {"prompt_token_ids": without_marks(kept, processor)}
     if images:
         pictures = [picture_of(image, processor.image_processor, processor.family) for image in images]
         prompt["multi_modal_data"] = {"image": pictures}

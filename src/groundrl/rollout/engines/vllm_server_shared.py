@@ -50,14 +50,14 @@ def join(model: Any, processor: Processor, config: VllmServerConfig) -> Fleet:
     scratch = scratch_folder()
     first = Path(scratch.name) / "first"
     write_folder(first, model, processor)
-    key = _key(first, engine_settings(Path("any"), model, config), devices)
+    key = _key(first, engine_settings(Path("any"), model, config, processor.family), devices)
     for shared in _RUNNING:
         if shared.key == key:
             scratch.cleanup()
             shared.users += 1
             return shared.fleet
     link_weights(first, model)
-    words = arguments(engine_settings(first, model, config))
+    words = arguments(engine_settings(first, model, config, processor.family))
     words += ["--served-model-name", "policy", "--enable-scale-out", "--disable-uvicorn-access-log"]
     processes = [
         ServerProcess(words, Path(scratch.name) / f"server{n}.log", cuda=cuda, devices=own, key=secret)
