@@ -10,11 +10,16 @@ RUN ?=
 TO ?=
 ARGS ?=
 VERSION ?= 1
+ID ?=
+SCALE ?=
+SEEDS ?=
+JOBS ?= 1
+LAUNCHER ?= local
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-vllm train test test-vllm check lint types layers show tiny data-preview data-check show-prompt lint-prompts eval export rescore replay runs kill-test bench bench-rewards attack-table fuzz clean
+.PHONY: help setup setup-vllm train test test-vllm check lint types layers show tiny data-preview data-check show-prompt lint-prompts eval export rescore replay runs sweep collect kill-test bench bench-rewards attack-table fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -89,6 +94,12 @@ replay: setup  ## a run's words against today's configs: RUN=FOLDER; fails on dr
 
 runs: setup  ## list the runs under outputs, or ARGS="FOLDER --json"
 	@$(PY) -m groundrl.reporting.runs $(ARGS)
+
+sweep: setup  ## run a sweep, or go on with it: ID=vlmr1_t5 SCALE=tiny SEEDS=3 JOBS=2 (LAUNCHER=submitit OVERRIDES=tracker=wandb)
+	$(PY) -m groundrl.sweeping.run $(ID) $(if $(SCALE),--scale $(SCALE)) $(if $(SEEDS),--seeds $(SEEDS)) --jobs $(JOBS) --launcher $(LAUNCHER) $(OVERRIDES) $(ARGS)
+
+collect: setup  ## take runs that were started by hand into a sweep's results: ID=vlmr1_t5 SCALE=tiny RUN=FOLDER
+	$(PY) -m groundrl.sweeping.collect --id $(ID) --scale $(SCALE) $(if $(SEEDS),--seeds $(SEEDS)) $(RUN)
 
 kill-test: setup  ## kill a run at 20 random moments and compare every resume with the uninterrupted run
 	$(PY) scripts/kill_test.py

@@ -85,7 +85,7 @@ def test_the_flow_has_no_more_exceptions_than_it_needs() -> None:
     ]
     layers = [layer.replace(":", "|").split(" | ") for layer in flow["layers"]]
     names = [name.strip() for layer in flow["layers"] for name in layer.replace(":", "|").split("|")]
-    assert len(layers) == 17
+    assert len(layers) == 18
     assert (
         names.index("training") < names.index("run_config") < names.index("learner") < names.index("rewards")
     )

@@ -14,7 +14,8 @@ MOST_NAMES = 10
 CODE = ("src", "conf", "train.py")
 """Where a file that git does not know could still change a result."""
 
-_DIFF = ("diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv")
+_DIFF = ("diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv", "--", ".", ":!experiments")
+"""Nothing in experiments/ decides a run, and a sweep adds results to it."""
 
 
 def save_changes(folder: Path, commit: str, *, root: Path | None = None) -> str | None:

@@ -17,10 +17,14 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "hydra-core", "peft"
 
 
 def commit() -> str:
-    """The checkout's commit, `+changes` when files differ from it, `unknown` outside a checkout."""
+    """The checkout's commit, `+changes` when files differ from it, `unknown` outside a checkout.
+
+    Files in experiments/ do not count: nothing there decides a run, and a sweep adds results to it.
+    """
     try:
         head = _git("rev-parse", "HEAD")
-        return head + ("+changes" if _git("status", "--porcelain", "--untracked-files=no") else "")
+        changes = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!experiments")
+        return head + ("+changes" if changes else "")
     except (OSError, subprocess.SubprocessError):
         return "unknown"
 

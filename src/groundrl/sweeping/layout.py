@@ -1,0 +1,58 @@
+"""Where sweeps, their results and their runs are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from groundrl.config.locate import closest
+from groundrl.config.repo import repo_root
+from groundrl.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Files of a checkout; `root` is the checkout."""
+
+    root: Path = field(default_factory=repo_root)
+
+    def sweep(self, id: str) -> Path:
+        """`sweeps/<id>.yaml`. Raises ConfigError when there is none."""
+        return _existing(self.root / "sweeps", id, "ID", "sweep")
+
+    def scale(self, name: str) -> Path:
+        """`sweeps/scales/<name>.yaml`. Raises ConfigError when there is none."""
+        return _existing(self.root / "sweeps" / "scales", name, "SCALE", "scale")
+
+    def experiment(self, id: str) -> Path:
+        return self.root / "experiments" / id
+
+    def results(self, id: str) -> Path:
+        return self.experiment(id) / "results.jsonl"
+
+    def claims(self, id: str) -> Path:
+        return self.experiment(id) / "claims.yaml"
+
+    def lock(self, id: str, scale: str) -> Path:
+        return self.experiment(id) / f"lock-{scale}.json"
+
+    def runs(self, id: str, scale: str) -> Path:
+        """The folder that the run folders of a sweep are in."""
+        return self.root / "outputs" / "sweeps" / id / scale
+
+    def all_results(self) -> list[Path]:
+        """The results files of all experiments."""
+        return sorted((self.root / "experiments").glob("*/results.jsonl"))
+
+    def shown(self, path: Path) -> str:
+        """A path for people: relative to the checkout where it is in it."""
+        return str(path.relative_to(self.root) if path.is_relative_to(self.root) else path)
+
+
+def _existing(folder: Path, name: str, key: str, what: str) -> Path:
+    file = folder / f"{name}.yaml"
+    if not file.is_file():
+        known = tuple(sorted(path.stem for path in folder.glob("*.yaml")))
+        listed = f"{what}s: {', '.join(known)}" if known else f"{folder} has no {what}s"
+        raise ConfigError(key, f"no such {what}", got=name, todo=closest(name, known) + listed)
+    return file
