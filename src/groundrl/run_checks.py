@@ -5,7 +5,9 @@ Nothing here needs weights or torch, so a whole sweep is checked before its firs
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from groundrl.config.invocation import Invocation
@@ -35,7 +37,7 @@ def check_run(config: RunConfig, invocation: Invocation) -> None:
         _resume(invocation)
         return
     unused = list(ignored(config))
-    if not config.eval.benchmarks and not any("${paths.data}" in word for word in invocation.overrides):
+    if not config.eval.benchmarks and not _reads_data(config, invocation):
         unused.append(("paths.data", "there are no benchmarks to look for in it (eval=ovd, rec or qa)"))
     for key, why in unused:
         for word in invocation.overrides:
@@ -55,6 +57,13 @@ def check_run(config: RunConfig, invocation: Invocation) -> None:
     _tasks(config, rubric, source)
     load_benchmarks(config.eval, config.task.name, config.prompt)
     _metric(config, rubric)
+
+
+def _reads_data(config: RunConfig, invocation: Invocation) -> bool:
+    """Whether the data set lies in `paths.data`, by a word or by its own option."""
+    files = json.dumps(asdict(config.dataset))
+    inside = f'"{json.dumps(config.paths.data)[1:-1]}/'
+    return inside in files or any("${paths.data}" in word for word in invocation.overrides)
 
 
 def at(key: str, build: Callable[[], Any]) -> Any:
@@ -197,7 +206,7 @@ def ignored(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield from _ignored_data(config.dataset)
     if isinstance(config.dataset, CocoConfig):
         yield from _ignored_coco(config.dataset)
-    if "{targets}" not in config.prompt.template:
+    if not config.prompt.lists_targets():
         yield "prompt.separator", "the prompt lists no targets"
     if not config.prompt.suffix:
         yield "prompt.suffix_place", "prompt.suffix is empty"

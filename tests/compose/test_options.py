@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from omegaconf import OmegaConf
-from tests.compose.benchmark_files import benchmark_files
+from tests.compose.training_files import training_files
 
 from groundrl.config.compose import compose_words
 from groundrl.config.entry import typed
@@ -23,6 +23,8 @@ OTHERS = [(group, option) for group, option in OPTIONS if DEFAULTS.get(group) !=
 DETECTION = "reward=ap"
 ANSWERS = ["reward=answer", "dataset=jsonl", "dataset.path={answers}"]
 TALK = ["reward=answer", "dataset.path={talk}"]
+FOLDER = "paths.data={benchmarks}"
+REGION = ["reward=ap_region", "prompt=ovd_region", FOLDER]
 COMPANIONS = {
     "task=ovd": [DETECTION],
     **{f"prompt={name}": [DETECTION] for name in groups()["prompt"] if name.startswith("ovd")},
@@ -41,6 +43,14 @@ COMPANIONS = {
     "dataset=d3": [DETECTION, "dataset.path={descriptions}"],
     "dataset=ovdeval": [DETECTION, "dataset.path={hard_negatives}"],
     "dataset=odinw": [DETECTION, "dataset.path={benchmarks}/odinw"],
+    **{f"dataset={name}_train": [DETECTION, FOLDER] for name in ("d3", "coco", "ovdeval")},
+    **{f"dataset=coco_{name}": [DETECTION, FOLDER] for name in ("small", "single", "class")},
+    "dataset=coco_region": ["eval.metric=greedy/reward/total", *REGION],
+    "dataset=coco_od_region": REGION,
+    "task=region": ["dataset=coco_region", "eval.metric=greedy/reward/total", *REGION],
+    "dataset=refcoco_train": [FOLDER],
+    "dataset=superclevr_train": ["reward=answer", FOLDER],
+    **{f"experiment={name}": [FOLDER] for name in groups()["experiment"]},
     "algorithm/kl=k3": ["model=qwen3b"],
     "task=point": ["reward=point"],
     "dataset=shapes_point": ["reward=point"],
@@ -91,7 +101,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "talk": str(folder / "talk.jsonl"),
         "saved": saved_table(folder / "saved"),
         "function": str(folder / "own.py:fn"),
-        "benchmarks": str(benchmark_files(folder / "benchmarks")),
+        "benchmarks": str(training_files(folder / "benchmarks")),
         **grounding,
     }
 

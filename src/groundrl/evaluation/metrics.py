@@ -5,9 +5,9 @@ ones (ap..., gp50, gr50) are computed per completion index, each index forming o
 averaged. Parsing is the reward's own: these functions read the same `Answer` objects. Intervals resample
 samples.
 
-Every task      format, tokens_mean, tokens_max, truncated_frac, parse/<status>_frac, parse/rejected_mean,
-                parse/clipped_mean, reward/total, reward/<term>, reward/<term>_missing_frac, monitor/<name>
-                (see `monitors`)
+Every task      format, tokens_mean, tokens_min, tokens_max, truncated_frac, parse/<status>_frac,
+                parse/rejected_mean, parse/clipped_mean, reward/total, reward/<term>,
+                reward/<term>_missing_frac, monitor/<name> (see `monitors`)
 rec             iou, acc50, acc75, acc90 (IoU strictly greater, as VLM-R1's evaluation at 0.5)
 ovd             ap, ap50, ap75, and ap_small, ap_medium, ap_large where there are true boxes of that size: the
                 values are pycocotools'; gp50, gr50, image_ap (single-image AP, mean), boxes_mean,
@@ -28,6 +28,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from groundrl.errors import UserError
 from groundrl.evaluation.answers import answer_values
@@ -47,6 +48,8 @@ from groundrl.types import Missing, RewardBreakdown, Rollout, RolloutStatus, Sam
 Prefix = Literal["greedy", "sampled"]
 Values = dict[str, float]
 _SOLVED = accuracy_name(CORRECT_IOU)
+EXTREMES: dict[str, Callable[[ArrayLike], float]] = {"tokens_min": np.min, "tokens_max": np.max}
+"""Metrics that are the extreme over samples, not their mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +157,8 @@ def per_sample(results: Sequence[SampleResult]) -> dict[str, dict[str, float]]:
         for key in sorted({key for row in rows for key in row}):
             present = [row[key] for row in rows if key in row]
             vectors.setdefault(key, {})[name] = sum(present) / len(present)
-        vectors.setdefault("tokens_max", {})[name] = max(row["tokens_mean"] for row in rows)
+        for key, extreme in EXTREMES.items():
+            vectors.setdefault(key, {})[name] = float(extreme([row["tokens_mean"] for row in rows]))
         for key, value in _best(result, rows).items():
             vectors.setdefault(key, {})[name] = value
     distinct = iter(think_distinct([answer for result in results for answer in result.answers]))
@@ -164,8 +168,8 @@ def per_sample(results: Sequence[SampleResult]) -> dict[str, dict[str, float]]:
     return vectors
 
 
-def _maximum(values: Float64, indices: Indices) -> float:
-    return float(values[indices].max())
+def _extreme(values: Float64, extreme: Callable[[ArrayLike], float], indices: Indices) -> float:
+    return float(extreme(values[indices]))
 
 
 def _detection_results(results: Sequence[SampleResult]) -> list[SampleResult]:
@@ -239,7 +243,7 @@ def summarise(
 
     greedy results hold one completion a sample; sampled ones the same number k for all and get pass@k and
     best@k. Where tasks are mixed, a metric covers the samples of the tasks that have it. The interval of
-    tokens_max is that of the largest value over resamples, so it never exceeds the value. Raises ValueError
+    an extreme is that of the extreme of resamples, so it never goes beyond the value. Raises ValueError
     on an empty list, a repeated sample id, or completion counts that do not fit. With `resamples` 0, which is
     for comparing checkpoints and for names, the APs are our own, equal to pycocotools' up to rounding.
     """
@@ -253,8 +257,9 @@ def summarise(
         if prefix == "greedy" and name.startswith(("pass@", "best@")):
             continue
         values = np.array(list(vector.values()), dtype=np.float64)
-        if name == "tokens_max":
-            metrics[name] = bootstrap(partial(_maximum, values), len(values), seed=seed, resamples=resamples)
+        if name in EXTREMES:
+            statistic = partial(_extreme, values, EXTREMES[name])
+            metrics[name] = bootstrap(statistic, len(values), seed=seed, resamples=resamples)
         else:
             metrics[name] = bootstrap_mean(values, seed=seed, resamples=resamples)
     if detection := _detection_results(results):

@@ -14,7 +14,7 @@ from groundrl.data.base import SampleSource
 from groundrl.errors import CheckpointError, ConfigError
 from groundrl.evaluation.bootstrap import Metric, paired_difference
 from groundrl.evaluation.config import EvalConfig, Measure
-from groundrl.evaluation.metrics import SampleResult, dataset_difference, per_sample, summarise
+from groundrl.evaluation.metrics import EXTREMES, SampleResult, dataset_difference, per_sample, summarise
 from groundrl.evaluation.sources import source_difference, source_metrics
 from groundrl.evaluation.stored import Journal, read_answers
 from groundrl.rewards.grader import Grader
@@ -87,7 +87,7 @@ class Judge:
             old_vectors, new_vectors = per_sample(old), per_sample(new)
             for name, values in new_vectors.items():
                 full = f"{prefix}/{name}"
-                if full in after.metrics and name in old_vectors and name != "tokens_max":
+                if full in after.metrics and name in old_vectors and name not in EXTREMES:
                     out[full] = paired_difference(old_vectors[name], values, seed=seed, resamples=resamples)
             paired = dataset_difference(old, new, seed=seed, resamples=resamples)
             if prefix == "greedy":

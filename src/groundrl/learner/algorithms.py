@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from groundrl.advantages.base import AdvantageConfig
 from groundrl.config.registry import register
@@ -94,10 +95,23 @@ class GRPOConfig(AlgorithmConfig):
         return self.num_steps
 
 
+class ThinkBlock(StrEnum):
+    """What a supervised target holds before its answer; VLM-R1 does not say what its own did.
+
+    none      nothing: the answer alone
+    empty     an empty think block
+    template  a think block with a sentence made of the truth
+    """
+
+    none = "none"
+    empty = "empty"
+    template = "template"
+
+
 @register("algorithm", "sft")
 @dataclass(kw_only=True, slots=True)
 class SFTConfig(AlgorithmConfig):
-    """Supervised fine-tuning on the truth written as an answer (empty think block).
+    """Supervised fine-tuning on the truth written as an answer, behind the think block that `think` says.
 
     Loss: mean over tokens of the batch.
     """
@@ -105,6 +119,7 @@ class SFTConfig(AlgorithmConfig):
     num_steps: int = 100
     batch_size: int = 64
     lr: float = 1e-6
+    think: ThinkBlock = ThinkBlock.empty
     optim: OptimConfig = field(default_factory=OptimConfig)
 
     def __post_init__(self) -> None:

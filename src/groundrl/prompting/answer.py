@@ -9,9 +9,13 @@ from typing import Any
 from groundrl.types import LabeledBox, Task
 
 
-def write_answer(task: Task, boxes: Sequence[LabeledBox], answer: str | None, think: str) -> str:
-    """Think block and answer block. `boxes` are in the model's own space and rounded here."""
-    return f"<think>{think}</think><answer>{_body(task, boxes, answer)}</answer>"
+def write_answer(task: Task, boxes: Sequence[LabeledBox], answer: str | None, think: str | None) -> str:
+    """Think block (None: left out) and answer block.
+
+    `boxes` are in the model's own space and rounded here.
+    """
+    block = "" if think is None else f"<think>{think}</think>"
+    return f"{block}<answer>{_body(task, boxes, answer)}</answer>"
 
 
 def _body(task: Task, boxes: Sequence[LabeledBox], answer: str | None) -> str:

@@ -58,6 +58,7 @@ class PromptConfig:
     """A question template with a format instruction.
 
     template       text of the question; `{question}` and `{targets}` are replaced by the sample's
+    templates      by task, the text of those that `template` does not ask, for data of several tasks
     list_style     how target names are listed
     separator      put between target names in the list style `semicolons`
     suffix         instruction on thinking and answering
@@ -71,6 +72,7 @@ class PromptConfig:
     """
 
     template: str = "{question}"
+    templates: dict[Task, str] = field(default_factory=dict[Task, str])
     list_style: ListStyle = ListStyle.semicolons
     separator: str = "; "
     suffix: str = ""
@@ -81,15 +83,19 @@ class PromptConfig:
     known_defects: list[Defect] = field(default_factory=list[Defect])
 
     def __post_init__(self) -> None:
-        if "{question}" not in self.template and "{targets}" not in self.template:
-            raise ConfigError(
-                "template",
-                "holds neither {question} nor {targets}, so every sample would ask the same",
-                got=self.template,
-                todo="add one of them",
-            )
+        named = {"template": self.template} | {
+            f"templates.{task}": one for task, one in self.templates.items()
+        }
+        for key, text in named.items():
+            if "{question}" not in text and "{targets}" not in text:
+                raise ConfigError(
+                    key,
+                    "holds neither {question} nor {targets}, so every sample would ask the same",
+                    got=text,
+                    todo="add one of them",
+                )
         if self.list_style is ListStyle.python:
-            if "{targets}" not in self.template:
+            if not self.lists_targets():
                 problem = "would be ignored: the template has no {targets}"
                 raise ConfigError("list_style", problem, got=str(self.list_style), todo="remove it")
             if self.separator != "; ":
@@ -103,6 +109,10 @@ class PromptConfig:
                     got=str(defect),
                     todo=f"use {', '.join(WORDING)}",
                 )
+
+    def lists_targets(self) -> bool:
+        """Whether some task is asked with a list of names."""
+        return any("{targets}" in text for text in (self.template, *self.templates.values()))
 
     def build(self) -> Prompt:
         return Prompt(self)
@@ -118,13 +128,18 @@ class Prompt:
         """Refuse a prompt that does not show what a task's samples ask for."""
         for task in sorted(tasks):
             needed = "{targets}" if task is Task.ovd else "{question}"
-            if needed not in self.config.template:
+            text = self._template(task)
+            if needed not in text:
+                own = f"templates.{task}" if task in self.config.templates else "template"
                 raise ConfigError(
-                    "prompt.template",
+                    f"prompt.{own}",
                     f"has no {needed}, which samples of task {task} need",
-                    got=self.config.template,
+                    got=text,
                     todo=f"choose a prompt for {task} (prompt={task})",
                 )
+
+    def _template(self, task: Task) -> str:
+        return self.config.templates.get(task, self.config.template)
 
     def messages(self, sample: Sample) -> tuple[Message, ...]:
         """The sample's own conversation if it has one, else the template filled in."""
@@ -132,7 +147,7 @@ class Prompt:
         if sample.messages:
             return sample.messages if config.conversations is Conversations.as_is else self._added(sample)
         values = {"question": sample.question, "targets": self._listed(sample.targets)}
-        text = _FIELD.sub(lambda match: values[match[1]], config.template)
+        text = _FIELD.sub(lambda match: values[match[1]], self._template(sample.task))
         system = config.system
         if config.suffix_place is SuffixPlace.system:
             system = f"{system}\n{config.suffix}" if system else config.suffix

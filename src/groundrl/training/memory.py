@@ -84,7 +84,7 @@ def memory_fact(
     else:
         space = policy.family.coordinate_space
         texts = [
-            truth_text(sample, tuple(image.frame for image in context.images), space)
+            truth_text(sample, tuple(image.frame for image in context.images), space, algorithm.think)
             for sample, context in zip(samples, contexts, strict=True)
         ]
         lengths = [len(policy.processor.encode(text)) + 1 for text in texts]

@@ -18,7 +18,7 @@ from groundrl.world import World
 
 
 class SFT:
-    """Gathers prompts with their true answers, behind an empty think block."""
+    """Gathers prompts with their true answers, behind the think block that the configuration says."""
 
     def __init__(
         self, config: SFTConfig, *, sampler: Sampler, collector: Collector, world: World | None = None
@@ -36,7 +36,7 @@ class SFT:
             experience: list[Experience] = []
             for number, (sample, context) in enumerate(zip(samples, contexts, strict=True)):
                 frames = tuple(image.frame for image in context.images)
-                text = truth_text(sample, frames, processor.family.coordinate_space)
+                text = truth_text(sample, frames, processor.family.coordinate_space, self.config.think)
                 ids = np.append(processor.encode(text), processor.tokenizer.eos_token_id)
                 experience.append(
                     Experience(

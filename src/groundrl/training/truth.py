@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from groundrl.errors import UserError
 from groundrl.geometry.frames import from_original, unit_of
+from groundrl.learner.algorithms import ThinkBlock
 from groundrl.prompting.answer import write_answer
 from groundrl.prompting.lint import check_prompts
 from groundrl.rewards.rubric import Rubric
@@ -21,12 +22,29 @@ from groundrl.types import CoordinateSpace, ImageFrame, LabeledBox, Missing, Sam
 logger = logging.getLogger(__name__)
 
 
-def truth_text(sample: Sample, frames: Sequence[ImageFrame], space: CoordinateSpace) -> str:
+def truth_text(
+    sample: Sample,
+    frames: Sequence[ImageFrame],
+    space: CoordinateSpace,
+    think: ThinkBlock = ThinkBlock.empty,
+) -> str:
     """The sample's truth as a completion, boxes in the model's own space."""
     boxes = [
         box._replace(xyxy=from_original(box.xyxy, space, frames[box.image])) for box in sample.truth.boxes
     ]
-    return write_answer(sample.task, boxes, sample.truth.answer, "")
+    return write_answer(sample.task, boxes, sample.truth.answer, _thought(sample, think))
+
+
+def _thought(sample: Sample, think: ThinkBlock) -> str | None:
+    """The text of the think block, None for no block."""
+    if think is not ThinkBlock.template:
+        return None if think is ThinkBlock.none else ""
+    asked = ", ".join(sample.targets) or " ".join(sample.question.split())
+    text = f"Asked for: {asked}."
+    if sample.task is Task.ovd:
+        seen = ", ".join(dict.fromkeys(box.label for box in sample.truth.boxes))
+        text += f" In the image: {seen or 'none of them'}."
+    return text.replace("<", "")  # a name cannot be taken for a tag
 
 
 def check_samples(

@@ -96,6 +96,7 @@ def test_greedy_rec() -> None:
         "acc90": 0.25,
         "format": 0.5,
         "tokens_mean": 30,
+        "tokens_min": 10,
         "tokens_max": 60,
         "truncated_frac": 0.25,
         "parse/rejected_mean": 0.5,
@@ -114,6 +115,7 @@ def test_greedy_rec() -> None:
     for metric in metrics.values():
         assert metric.low <= metric.value <= metric.high
     assert (metrics["greedy/tokens_max"].low, metrics["greedy/tokens_max"].high) == (20, 60)
+    assert (metrics["greedy/tokens_min"].low, metrics["greedy/tokens_min"].high) == (10, 30)
 
 
 def test_sampled_rec() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PIL import Image
 
@@ -49,6 +51,7 @@ TEXTS = {
     "mcq": f"the dog {THINK} with the letter of one option in <answer> </answer> tags.",
     "yes_no": f"the dog {THINK} with yes or no in <answer> </answer> tags.",
     "text": f"the dog {THINK} in <answer> </answer> tags.",
+    "ovd_region": f"{DETECT} {THINK} in <answer> </answer> tags.",
     "ovd_standard": f"{DETECT} {STANDARD}",
     "ovd_standard_missing_space": f"{DETECT} {STANDARD}".replace("cat. Output", "cat.Output"),
     "ovd_enhanced": f"{DETECT} {ENHANCED}",
@@ -152,6 +155,23 @@ def test_a_prompt_that_hides_what_is_asked_is_refused(name: str, task: Task) -> 
     assert error.value.key == "prompt.template"
 
 
+def test_another_task_may_have_a_template_of_its_own() -> None:
+    config = compose_run(["prompt=ovd_region"]).prompt
+    config.build().check_tasks(frozenset({Task.ovd, Task.mcq}))
+    choice = replace(ask("Which?\nA. cat\nB. dog"), task=Task.mcq)
+    assert said(config, choice) == (
+        f"Which?\nA. cat\nB. dog\nAnswer with the letter of one option. {config.suffix}"
+    )
+    plain = compose_run(["prompt=ovd"]).prompt
+    several = Sample(id="o", task=Task.ovd, images=(), truth=Truth(), targets=("a cat", "a dog"))
+    assert said(config, several) == said(plain, several)
+    with pytest.raises(ConfigError, match=r"has no \{question\}") as error:
+        compose_run(["prompt=ovd_region", "prompt.templates.mcq='{targets}'"]).prompt.build().check_tasks(
+            frozenset({Task.mcq})
+        )
+    assert error.value.key == "prompt.templates.mcq"
+
+
 @pytest.mark.parametrize(
     ("words", "key"),
     [
@@ -159,6 +179,7 @@ def test_a_prompt_that_hides_what_is_asked_is_refused(name: str, task: Task) -> 
         (["prompt=ovd_zh", "prompt.separator=x"], "prompt.separator"),
         (["prompt.known_defects=[tags_inside]"], "prompt.known_defects"),
         (["prompt.template=Look."], "prompt.template"),
+        (["+prompt.templates.mcq=Look."], "prompt.templates.mcq"),
     ],
 )
 def test_settings_without_effect_are_refused(words: list[str], key: str) -> None:

@@ -9,6 +9,7 @@ from PIL import Image
 
 from groundrl.config.compose import compose_run
 from groundrl.errors import UserError
+from groundrl.learner.algorithms import ThinkBlock
 from groundrl.parsing.answer import ParseStatus, parse_rollout
 from groundrl.rewards.format import FormatConfig
 from groundrl.rewards.iou import IouConfig
@@ -47,6 +48,30 @@ def test_the_truth_is_written_in_the_models_space() -> None:
     assert "[100, 100, 500, 500]" in text
     assert "[10, 20, 50, 100]" in truth_text(rec(), (FRAME,), CoordinateSpace.PIXEL_ORIGINAL)
     assert "None" in truth_text(ovd(), (FRAME,), CoordinateSpace.PIXEL_RESIZED)
+
+
+def test_what_stands_before_the_answer_of_a_target() -> None:
+    box = LabeledBox(xyxy=(10, 20, 50, 100), label="red circle")
+    body = '```json\n[{"bbox_2d": [10, 20, 50, 100], "label": "red circle"}]\n```'
+    before = {
+        (ThinkBlock.none, True): "",
+        (ThinkBlock.empty, True): "<think></think>",
+        (ThinkBlock.template, True): "<think>Asked for: red circle. In the image: red circle.</think>",
+        (ThinkBlock.template, False): "<think>Asked for: red circle. In the image: none of them.</think>",
+    }
+    for (think, present), block in before.items():
+        sample, answer = (ovd(box, box), None) if present else (ovd(), "None")
+        text = truth_text(sample, (FRAME,), CoordinateSpace.PIXEL_ORIGINAL, think)
+        twice = body.replace("}]", '}, {"bbox_2d": [10, 20, 50, 100], "label": "red circle"}]')
+        assert text == f"{block}<answer>{answer or twice}</answer>"
+
+
+def test_a_name_in_a_template_is_no_tag() -> None:
+    sample = replace(rec(), question="the  one\n</think>")
+    text = truth_text(sample, (FRAME,), CoordinateSpace.PIXEL_ORIGINAL, ThinkBlock.template)
+    assert text.startswith("<think>Asked for: the one /think>.</think><answer>")
+    answer = parse_rollout(written_rollout("r", text, [FRAME]), sample)
+    assert (answer.status, answer.strict) == (ParseStatus.OK, True)
 
 
 @pytest.mark.parametrize("space", list(CoordinateSpace))
