@@ -19,7 +19,7 @@ export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-vllm train test test-vllm check lint types layers show tiny data-preview data-check show-prompt lint-prompts eval export rescore replay runs sweep collect kill-test bench bench-rewards attack-table fuzz clean
+.PHONY: help setup setup-vllm train test test-vllm check lint types layers show tiny data-preview data-check show-prompt lint-prompts eval table tables claims export rescore replay runs sweep collect kill-test bench bench-rewards attack-table fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -82,6 +82,17 @@ lint-prompts: setup  ## every prompt option against the synthetic worlds
 
 eval: setup  ## evaluate a checkpoint: OVERRIDES="model=qwen3b eval=ovd paths.data=FOLDER"
 	$(PY) train.py algorithm=eval_only $(OVERRIDES)
+
+table: setup  ## an experiment's table from its frozen results: ID=vlmr1_t5 (SCALE=tiny, ARGS=--allow-mixed)
+	@test -n "$(ID)" || { echo "ID is empty; write make table ID=vlmr1_t5"; exit 2; }
+	$(PY) -m groundrl.reporting.tables $(ID) $(if $(SCALE),--scale $(SCALE)) $(ARGS)
+
+tables: setup  ## the tables of all experiments; ARGS=--check only compares
+	$(PY) -m groundrl.reporting.tables $(ARGS)
+
+claims: setup  ## an experiment's claims against its frozen results: ID=vlmr1_t5
+	@test -n "$(ID)" || { echo "ID is empty; write make claims ID=vlmr1_t5"; exit 2; }
+	$(PY) -m groundrl.reporting.claims $(ID)
 
 export: setup  ## the run's model with a card: RUN=FOLDER TO=FOLDER (ARGS=--last or --adapter)
 	$(PY) -m groundrl.training.export $(RUN) $(TO) $(ARGS)

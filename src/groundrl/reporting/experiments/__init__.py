@@ -1,0 +1,1 @@
+"""What a folder of experiments/ says, as typed values: layout, published numbers, claims."""

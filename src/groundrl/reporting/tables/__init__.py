@@ -1,0 +1,1 @@
+"""Tables of experiments, made from frozen results and published numbers alone."""
