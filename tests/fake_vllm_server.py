@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,16 @@ FRESH = "default"
 
 
 class FakeServer:
-    """Answers a prompt with its own last token, of log-prob -(number of weights it was given).
+    """Answers a prompt with its own last token, each token of log-prob -(number of weights it was given).
 
     lose, fail   how many more requests get no answer (the connection is closed), or status 500
+    drawing      requests that are being answered; overtaken: those of them that a push met
     forget       at which request (counted from 1) it has the weights and the caches of a new start
     silent       paths that are never answered
     before       called with each request before it is answered
+    draw         the tokens of an answer, from the request and the log-prob of its weights
+    expand       the prompt as the server's own image processor expands it
+    weigh        the log-prob that weights stand for, from all the folders that were given
     """
 
     def __init__(self, *, key: str | None = None) -> None:
@@ -33,11 +37,17 @@ class FakeServer:
         self.calls: list[str] = []
         self.asked: list[list[int]] = []
         self.given: list[str] = []
+        self.bodies: dict[str, Any] = {}
         self.lose = self.fail = self.forget = self.busy = 0
         self.silent: set[str] = set()
         self.status = 0
         self.told = {"logprobs_mode": "processed_logprobs", "max_model_len": 4096}
         self.before: Callable[[], None] = lambda: None
+        self.draw: Callable[[Any, float], list[int]] = lambda body, logprob: [body["token_ids"][-1]]
+        self.expand: Callable[[Any], list[int]] = lambda body: body["token_ids"]
+        self.weigh: Callable[[list[str]], float] = lambda given: -float(len(given))
+        self.logprob = 0.0
+        self.drawing, self.overtaken = 0, 0
         self.ended = threading.Event()
         self.lock = threading.Lock()
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -47,15 +57,20 @@ class FakeServer:
         """Status and content; status 0: none, the connection is closed."""
         with self.lock:
             self.calls.append(path)
+            self.bodies[path] = body
         if path in self.silent:
             self.ended.wait()
             return 0, None
         if path == "/inference/v1/generate":
             return self._generated(body)
+        if path == "/get_world_size":
+            return 200, {"world_size": 2}
         if path == "/weight_info":
             return 200, {"weight_version": self.version}
         if path == "/collective_rpc":
             self.given.append(body["kwargs"]["weights_path"])
+            self.logprob = self.weigh(self.given)
+            self.overtaken += self.drawing
         if path == "/update_weight_version":
             self.version = body["new_version"]
         if path == "/reset_prefix_cache":
@@ -73,23 +88,35 @@ class FakeServer:
             lost, failed = self.lose > 0, self.fail > 0
             self.lose -= lost
             self.fail -= failed
-        self.before()
+            self.drawing += 1
+        try:
+            self.before()
+        finally:
+            with self.lock:
+                self.drawing -= 1
         if self.status or lost or failed:
             return self.status or (0 if lost else 500), {"error": f"no, {self.key}"}
-        last = body["token_ids"][-1]
-        logprob = -float(len(self.given))
+        logprob, ids = self.logprob, self.expand(body)
+        answer = self.draw(body, logprob)
         choice = {
-            "token_ids": [last],
-            "logprobs": {"content": [{"token_id": last, "logprob": logprob}]},
+            "token_ids": answer,
+            "logprobs": {"content": [{"token_id": token, "logprob": logprob} for token in answer]},
             "finish_reason": "stop",
             "weight_versions": [{"version": self.version, "start": 0, "end": 1}],
         }
-        scores = [{str(token): {"logprob": logprob}} for token in body["token_ids"]]
+        scores = [{str(token): {"logprob": logprob}} for token in ids]
         return 200, {
             "choices": [choice],
-            "prompt_token_ids": body["token_ids"],
+            "prompt_token_ids": ids,
             "prompt_logprobs": [None, *scores[1:]],
         }
+
+    def die(self) -> None:
+        """What is under way gets no answer, and nobody listens any more."""
+        self.silent = {"/inference/v1/generate", "/health"}
+        self.ended.set()
+        self.http.shutdown()
+        self.http.server_close()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server = self
@@ -106,10 +133,11 @@ class FakeServer:
                     self.close_connection = True
                     return
                 data = b"" if content is None else json.dumps(content).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+                with suppress(ConnectionError):  # a call that was given up
+                    self.send_response(status)
+                    self.send_header("Content-Length", str(len(data)))
+                    self.end_headers()
+                    self.wfile.write(data)
 
             do_GET = do_POST = _handle
 

@@ -150,3 +150,23 @@ def test_a_run_goes_on_when_its_server_is_killed(only_server, tmp_path, monkeypa
     gaps = [line["metrics"]["learner/mismatch_max"] for line in lines if line["kind"] == "train"]
     assert len(gaps) == 2
     assert max(gaps) < 1e-4
+
+
+def test_a_batch_drawn_beside_the_learner_is_the_one_drawn_before_it(
+    only_server, tmp_path, monkeypatch, capsys
+) -> None:
+    """The same lag one after the other, to the bit of every rollout (a real engine draws by seed)."""
+    cli = make_cli(monkeypatch, capsys)
+    words = [*WORDS, "debug=smoke", "rollout.max_lag=1", "eval.samples=2", "eval.resamples=100"]
+    stored: list[list[dict[str, Any]]] = []
+    for name in ("beside", "after"):
+        folder = tmp_path / name
+        done = cli(*words, f"paths.output_dir={folder}", job=train.job, ready=train.ready)
+        assert done.code == 0, done.err
+        stored.append([json.loads(line) for line in (folder / "rollouts.jsonl").read_text().splitlines()])
+        told = (folder / "metrics.jsonl").read_text("utf-8").count("perf/rollout_hidden_s")
+        assert told == (3 if name == "beside" else 0)
+        monkeypatch.setattr(VllmServerEngine, "concurrent", False)
+    beside, after = ([(one["sample_id"], one["text"]) for one in rows] for rows in stored)
+    assert beside == after
+    assert len(beside) == 4 * 2 * 4

@@ -24,6 +24,10 @@ class Collector:
         self.prompt = prompt
         self.kind = kind
 
+    def drawing_with(self, engine: Engine) -> Collector:
+        """The same one on another engine."""
+        return Collector(engine, self.processor, self.prompt, self.kind)
+
     def contexts(self, samples: Sequence[Sample]) -> list[Context]:
         """Prompt ids and prepared images of each sample. Nothing is ever cut: raises UserError when a prompt
         leaves no room for an answer in the model's context."""

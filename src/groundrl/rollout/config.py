@@ -17,8 +17,9 @@ class RolloutConfig:
     top_k, top_p     0 and 1 are off. Published for VLM-R1: top-k 50 (its library's default), drawn
                      truncated and scored untruncated, as here
     max_new_tokens   per turn
-    max_lag          so many later batches are drawn before the present one is learned from; 0: each is drawn
-                     with the present weights (training/ahead.py)
+    max_lag          so many later batches are drawn before the present one is learned from, the last of them
+                     while the learner steps where the engine is a server; 0: each is drawn with the present
+                     weights (training/ahead.py)
     """
 
     temperature: float = 1.0

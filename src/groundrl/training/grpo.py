@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,25 @@ from groundrl.rewards.grader import Grader
 from groundrl.rollout.collect import Collector
 from groundrl.rollout.engines.base import Sampling
 from groundrl.training.clock import StageClock
-from groundrl.training.method import Gathered
+from groundrl.training.method import Gathered, Method
 from groundrl.training.metrics import rollout_metrics
+from groundrl.types import Rollout, Sample
 from groundrl.world import World
 
 
-class GRPO:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """This process' rollouts of the next prompts of a step, not graded yet; groups are numbered from `first`
+    within the step. collector: what drew them, and draws what is still missing."""
+
+    step: int
+    first: int
+    samples: list[Sample]
+    rollouts: list[Rollout]
+    collector: Collector
+
+
+class GRPO(Method):
     """Gathers group-compared rollouts."""
 
     def __init__(
@@ -59,13 +72,23 @@ class GRPO:
         self.seed = seed
 
     def gather(self, step: int, clock: StageClock) -> Gathered:
-        config = self.config
+        return self.finish(self.collect(step, clock), clock)
+
+    def collect(self, step: int, clock: StageClock, collector: Collector | None = None) -> Collected:
+        """The first round of a step. It neither talks to other processes nor grades (a limit on grading is a
+        signal, and those reach the main thread only), so it may run in another thread."""
+        return self._collect(step, self.config.prompts_per_step, 0, clock, collector or self.collector)
+
+    def finish(self, collected: Collected, clock: StageClock) -> Gathered:
+        """Grade it, fill it up where sampling is dynamic, and compare. Called by all processes."""
+        config, step = self.config, collected.step
         wanted, most = config.prompts_per_step, config.dynamic_sampling.max_rounds
-        own, scored = self._draw(step, wanted, 0, clock)
+        own, scored = self._graded(collected, clock)
         drawn, rounds = wanted, 0
         while rounds < most and (lacking := wanted - len(groups_with_signal(*_rewards(scored)))):
             more = self.world.size * math.ceil(lacking / self.world.size)
-            fresh, all_fresh = self._draw(step, more, drawn, clock)
+            again = self._collect(step, more, drawn, clock, collected.collector)
+            fresh, all_fresh = self._graded(again, clock)
             own, scored = own + fresh, scored + all_fresh
             drawn += more
             rounds += 1
@@ -85,20 +108,17 @@ class GRPO:
         tokens = sum(entry.rollout.num_student_tokens for entry in scored)
         return Gathered(experience=experience, metrics=metrics, scored=scored, tokens=tokens, own=own)
 
-    def _draw(
-        self, step: int, prompts: int, first: int, clock: StageClock
-    ) -> tuple[list[Graded], list[Graded]]:
-        """Graded rollouts of the next prompts: this process', and those of all in order of their prompts.
-
-        Groups are numbered from `first` within the step.
-        """
+    def _collect(
+        self, step: int, prompts: int, first: int, clock: StageClock, collector: Collector
+    ) -> Collected:
+        """Rollouts of this process' share of the next `prompts`."""
         share = prompts // self.world.size
         first += self.world.rank * share
         with clock.stage("data"):
             samples = self.sampler.next(share)
-            contexts = self.collector.contexts(samples)
+            contexts = collector.contexts(samples)
         with clock.stage("rollout"):
-            rollouts = self.collector.collect(
+            rollouts = collector.collect(
                 samples,
                 self.config.group_size,
                 self.sampling,
@@ -108,9 +128,14 @@ class GRPO:
             )
             for rollout in rollouts:
                 rollout.group += first
+        return Collected(step=step, first=first, samples=samples, rollouts=rollouts, collector=collector)
+
+    def _graded(self, collected: Collected, clock: StageClock) -> tuple[list[Graded], list[Graded]]:
+        """Graded rollouts: this process', and those of all in order of their prompts."""
+        first, samples = collected.first, collected.samples
         with clock.stage("reward"):
-            pairs = [(rollout, samples[rollout.group - first]) for rollout in rollouts]
-            own = list(self.grader.grade(pairs, progress=step / self.config.num_steps))
+            pairs = [(rollout, samples[rollout.group - first]) for rollout in collected.rollouts]
+            own = list(self.grader.grade(pairs, progress=collected.step / self.config.num_steps))
             if self.world.alone:
                 return own, own
             return own, self.world.gather_flat([_light(entry) for entry in own])

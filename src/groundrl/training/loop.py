@@ -40,6 +40,7 @@ def train(parts: Parts, method: Method, learner: Learner) -> None:
         with clock.stage("learn"):
             parts.collector.engine.release()
             metrics = gathered.metrics | learner.step(gathered.experience)
+        metrics |= method.settle(clock)
         with clock.stage("sync"):
             parts.collector.engine.sync_weights(parts.policy.model)
         state.step += 1

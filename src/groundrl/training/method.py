@@ -27,9 +27,20 @@ class Gathered:
 
 
 class Method(Protocol):
+    """Way to experience. One that draws nothing alongside the learner inherits `settle` and `close`."""
+
     sampler: Sampler
 
     def gather(self, step: int, clock: StageClock) -> Gathered: ...
+
+    def settle(self, clock: StageClock) -> dict[str, float]:
+        """Wait for what is drawn while the learner steps. All processes call it after the learner's step and
+        before anything else: weights are pushed and checkpoints written only behind it. Returns metrics."""
+        return {}
+
+    def close(self) -> None:
+        """Give up what is still being drawn."""
+        return None
 
     def state(self) -> dict[str, Any]: ...
 

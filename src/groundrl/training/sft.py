@@ -12,12 +12,12 @@ from groundrl.learner.experience import Experience
 from groundrl.models.forward import Row
 from groundrl.rollout.collect import Collector
 from groundrl.training.clock import StageClock
-from groundrl.training.method import Gathered
+from groundrl.training.method import Gathered, Method
 from groundrl.training.truth import truth_text
 from groundrl.world import World
 
 
-class SFT:
+class SFT(Method):
     """Gathers prompts with their true answers, behind the think block that the configuration says."""
 
     def __init__(

@@ -117,6 +117,7 @@ def wire(
         interrupt = stack.enter_context(Interrupt())
         shown = None if world.first else stack.enter_context(Path(os.devnull).open("w"))
         display = stack.enter_context(Display(stream=shown))
+        method = _method(config, source, collector, grader, world)
         try:
             yield Parts(
                 config=config,
@@ -134,7 +135,7 @@ def wire(
                 ),
                 benchmarks=benchmarks,
                 skipped=skipped,
-                method=_method(config, source, collector, grader, world),
+                method=method,
                 learner=learner,
                 checkpoints=checkpoints,
                 tracker=tracker,
@@ -148,6 +149,8 @@ def wire(
                 world=world,
             )
         finally:
+            if method is not None:
+                method.close()
             grader.close()
             engine.close()
             rollouts.close()

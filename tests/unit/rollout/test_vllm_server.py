@@ -99,7 +99,7 @@ def test_a_server_without_work_takes_from_a_slow_one(servers) -> None:
 @pytest.mark.parametrize("trouble", ["lose", "fail"])
 def test_a_lost_request_is_asked_again_after_pauses_that_double(servers, trouble, monkeypatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(vllm_server_fleet.time, "sleep", pauses.append)
+    monkeypatch.setattr(vllm_server_fleet, "_pause", lambda seconds, abandoned: pauses.append(seconds))
     setattr(servers[0], trouble, 3)
     answers = fleet_of(servers[0]).ask(
         asks(2), PUSHED, settings(concurrency=1, backoff_s=1.0, retries=3), "generate"

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.tiny import ask
 from groundrl.errors import EngineError
 from groundrl.rollout.engines import vllm_server_engine, vllm_server_shared
 from groundrl.rollout.engines.base import Request, Sampling
+from groundrl.rollout.engines.vllm_server_link import Link
 from groundrl.rollout.engines.vllm_server_process import ServerProcess, arguments
 
 GREEDY = Sampling(temperature=0.0, max_new_tokens=8)
@@ -111,6 +113,26 @@ def test_an_error_repeats_the_end_of_a_log_and_no_pictures(stub) -> None:
     lines = process.tail().splitlines()
     assert [line.split()[:2] for line in lines] == [[str(n), "***"] for n in range(180, 200)]
     assert max(map(len, lines)) == 300 - len("sesame") + len("***")
+
+
+def test_a_server_outlives_the_thread_that_asked_for_it(stub) -> None:
+    """The kernel ends it with the thread that forked it; one that draws may start a server anew and end."""
+    process = process_of(stub)
+
+    def start() -> None:
+        process.start()
+        while "serving" not in process.tail():
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    link = Link(process.url, "sesame")
+    for _ in range(3):
+        link.call("GET", "/health", deadline=time.monotonic() + 10)
+        time.sleep(0.05)
+    assert process.exit_code is None
+    process.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel")

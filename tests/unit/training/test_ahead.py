@@ -10,12 +10,13 @@ import pytest
 from tests.unit.rollout.test_alignment import BOXES, asked, method, written
 
 from groundrl.errors import CheckpointError, ConfigError
+from groundrl.rollout.collect import Collector
 from groundrl.rollout.config import RolloutConfig
 from groundrl.rollout.engines.base import Completion
 from groundrl.rollout.engines.recorded import from_json, to_json
 from groundrl.training.ahead import Ahead
 from groundrl.training.clock import StageClock
-from groundrl.training.grpo import GRPO
+from groundrl.training.grpo import GRPO, Collected
 from groundrl.training.method import Gathered
 
 COLOURS = tuple(BOXES)
@@ -39,13 +40,13 @@ def grpo(policy: Any, weights: Weights) -> GRPO:
 
     out = method(policy, script, colours=COLOURS)
     out.config.prompts_per_step = 2
-    inner = out.gather
+    inner = out.collect
 
-    def gather(step: int, clock: StageClock) -> Gathered:
+    def collect(step: int, clock: StageClock, collector: Collector | None = None) -> Collected:
         weights.calls.append(step)
-        return inner(step, clock)
+        return inner(step, clock, collector)
 
-    out.gather = gather
+    out.collect = collect
     return out
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,19 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Concurrent(Protocol):
+    """What an `Engine` has beside that draws in other processes: `generate` may run in a thread while the
+    learner steps, if `concurrent` says so. Weights are pushed by none but an idle engine."""
+
+    @property
+    def concurrent(self) -> bool: ...
+
+    def abandon(self) -> None:
+        """End the draw that another thread waits for, and every later one: they raise EngineError."""
+        ...
 
 
 @dataclass(kw_only=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,6 +11,22 @@ from groundrl.config.registry import register
 from groundrl.errors import ConfigError
 from groundrl.rollout.engines.base import Engine
 from groundrl.rollout.engines.vllm import VllmConfig, installed
+
+
+class Transfer(StrEnum):
+    """How weights reach the servers.
+
+    auto  nccl where learner and started servers have GPUs of their own (`devices` names no GPU of the
+          learner), else path
+    path  through files in shared memory or `weights_folder`
+    nccl  from GPU to GPU; a server has other GPUs than the learner
+    ipc   a server on the learner's GPU reads its memory; one learner process
+    """
+
+    auto = "auto"
+    path = "path"
+    nccl = "nccl"
+    ipc = "ipc"
 
 
 @register("rollout/engine", "vllm_server")
@@ -26,6 +43,7 @@ class VllmServerConfig(VllmConfig):
     backoff_s          pause before the first repetition; it doubles with each one
     api_key_env        environment variable with the key that servers ask for, where they ask for one
     weights_folder     where pushed weights pass; given servers must see it (null: shared memory)
+    transfer           how weights reach the servers; given ones need --weight-transfer-config for nccl, ipc
     """
 
     urls: list[str] = field(default_factory=list[str])
@@ -37,6 +55,7 @@ class VllmServerConfig(VllmConfig):
     backoff_s: float = 1.0
     api_key_env: str = "VLLM_API_KEY"
     weights_folder: str | None = None
+    transfer: Transfer = Transfer.auto
 
     def __post_init__(self) -> None:
         VllmConfig.__post_init__(self)
@@ -78,6 +97,30 @@ class VllmServerConfig(VllmConfig):
                 todo='e.g. ["6", "7"], or [] to inherit',
             )
         return list(self.devices[rank * self.servers : (rank + 1) * self.servers])
+
+    def way(self, rank: int, size: int, own_gpu: str | None) -> Transfer:
+        """path, nccl or ipc, for process `rank` of `size`, whose learner is on GPU `own_gpu` (as named in
+        CUDA_VISIBLE_DEVICES; None: on a CPU). Raises ConfigError for a way that this machine lacks."""
+        theirs = {gpu.strip() for one in self.devices for gpu in one.split(",")}
+        if self.transfer is Transfer.auto:
+            apart = own_gpu is not None and bool(theirs) and own_gpu not in theirs and not self.urls
+            return Transfer.nccl if apart and installed() else Transfer.path
+        if self.transfer is Transfer.path:
+            return Transfer.path
+        problem = ""
+        if own_gpu is None:
+            problem = "needs a learner on a CUDA device"
+        elif not installed():
+            problem = "needs vLLM in the learner's environment too"
+        elif self.transfer is Transfer.ipc and size > 1:
+            problem = f"works with one learner process, not with {size}"
+        elif self.transfer is Transfer.nccl and not self.urls and (own_gpu in theirs or not theirs):
+            problem = "needs servers on other GPUs than the learner's (rollout.engine.devices)"
+        if problem:
+            raise ConfigError(
+                "rollout.engine.transfer", problem, got=self.transfer.value, todo="use path, or auto"
+            )
+        return self.transfer
 
     def copy_parts(self, processes: int) -> int:
         """None here: servers are processes with devices of their own."""

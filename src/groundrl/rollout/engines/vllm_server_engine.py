@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+import threading
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,11 @@ from groundrl.models.sharding import whole
 from groundrl.rollout.engines.base import Completion, Given, Request, Sampling
 from groundrl.rollout.engines.vllm_launch import scratch_folder, write_folder, write_weights
 from groundrl.rollout.engines.vllm_prompt import check_size
-from groundrl.rollout.engines.vllm_server import VllmServerConfig
+from groundrl.rollout.engines.vllm_server import Transfer, VllmServerConfig
+from groundrl.rollout.engines.vllm_server_device import Weights
 from groundrl.rollout.engines.vllm_server_fleet import Ask, Fleet
 from groundrl.rollout.engines.vllm_server_member import Pushed
-from groundrl.rollout.engines.vllm_server_shared import join, leave
+from groundrl.rollout.engines.vllm_server_shared import join, leave, way
 from groundrl.rollout.engines.vllm_server_wire import (
     SCORING,
     Body,
@@ -43,6 +46,7 @@ class VllmServerEngine:
         self.processor = processor
         self._name = uuid.uuid4().hex[:12]
         self._pushes = 0
+        self._abandoned = threading.Event()
         folder = config.weights_folder
         if folder is not None and not Path(folder).is_dir():
             raise ConfigError("rollout.engine.weights_folder", "is no folder", got=folder, todo="make it")
@@ -50,6 +54,7 @@ class VllmServerEngine:
             self._scratch = scratch_folder()
         else:
             self._scratch = tempfile.TemporaryDirectory(prefix="groundrl-vllm-", dir=folder)
+        self.transfer = way(config)
         self.pushed: Pushed | None = None
         self.fleet: Fleet | None = None
         with contextlib.ExitStack() as undo:
@@ -84,18 +89,22 @@ class VllmServerEngine:
         return [scores_of(one, answer) for one, answer in zip(given, answers, strict=True)]
 
     def sync_weights(self, model: Any) -> None:
-        """Write `model`'s weights, adapters merged, and have every server read them."""
+        """Hand `model`'s weights, adapters merged, to every server: files to read, or from GPU to GPU."""
         old = self.pushed
         self._pushes += 1
         version = f"{self._name}-{self._pushes}"
-        folder = Path(self._scratch.name) / version
         with torch.no_grad():
             weights = {name: whole(value) for name, value in merged(model).items()}
-            write_folder(folder, model, self.processor)
-            write_weights(folder, weights)
-        self.pushed = Pushed(version=version, folder=folder)
-        self._ask([], "sync_weights")
-        if old is not None:
+            if self.transfer is Transfer.path:
+                folder = Path(self._scratch.name) / version
+                write_folder(folder, model, self.processor)
+                write_weights(folder, weights)
+                self.pushed = Pushed(version=version, folder=folder)
+            else:
+                self.pushed = Pushed(version=version, transfer=self.transfer, weights=Weights(weights))
+            self._ask([], "sync_weights")
+        self.pushed = replace(self.pushed, weights=None)
+        if old is not None and old.folder is not None:
             shutil.rmtree(old.folder)
 
     def reset_caches(self) -> None:
@@ -107,6 +116,16 @@ class VllmServerEngine:
         if self.config.sleep and self.fleet is not None:
             self.fleet.sleep(self.config)
 
+    @property
+    def concurrent(self) -> bool:
+        """Servers draw while the learner steps, unless they lend it their memory meanwhile."""
+        return not self.config.sleep
+
+    def abandon(self) -> None:
+        self._abandoned.set()
+        if self.fleet is not None:
+            self.fleet.cancel()
+
     def close(self) -> None:
         if self.fleet is None:
             return
@@ -117,4 +136,4 @@ class VllmServerEngine:
     def _ask(self, asks: Sequence[Ask], stage: str) -> list[Any]:
         assert self.fleet is not None, "the engine is closed"
         assert self.pushed is not None
-        return self.fleet.ask(asks, self.pushed, self.config, stage)
+        return self.fleet.ask(asks, self.pushed, self.config, stage, self._abandoned)

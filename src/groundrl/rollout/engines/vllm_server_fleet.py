@@ -40,6 +40,7 @@ class Call:
     trouble: list[str] = field(default_factory=list[str])
     lost: list[Member] = field(default_factory=list[Member])
     over: threading.Event = field(default_factory=threading.Event)
+    abandoned: threading.Event = field(default_factory=threading.Event)
 
     @property
     def done(self) -> str:
@@ -47,12 +48,14 @@ class Call:
 
 
 class Fleet:
-    """The servers of one process of the run. Used from its main thread only."""
+    """The servers of one process of the run. One call at a time: a second thread waits for the first, so that
+    no weights are pushed between the requests of a call."""
 
     def __init__(self, members: Sequence[Member], *, name: str) -> None:
         """name: of the process in errors, e.g. `rank 0`."""
         self.members = list(members)
         self.name = name
+        self._lock = threading.Lock()
 
     def start(self, config: VllmServerConfig) -> None:
         """Start what is to be started and wait until all are well; given servers are looked at."""
@@ -63,19 +66,34 @@ class Fleet:
             if member.process is None:
                 member.check_settings(config.max_model_len)
 
-    def ask(self, asks: Sequence[Ask], pushed: Pushed, config: VllmServerConfig, stage: str) -> list[Any]:
+    def ask(
+        self,
+        asks: Sequence[Ask],
+        pushed: Pushed,
+        config: VllmServerConfig,
+        stage: str,
+        abandoned: threading.Event | None = None,
+    ) -> list[Any]:
         """The answers in order, all made with the pushed weights; no requests: the weights are pushed.
 
         Requests that a lost server left behind are asked again. Raises EngineError after timeout_s (in which
-        a server's start does not count) and when they were repeated too often.
+        a server's start does not count), when they were repeated too often, and once `abandoned` is set.
         """
-        call = Call(asks=asks, deadline=time.monotonic() + config.timeout_s)
+        with self._lock:
+            call = Call(asks=asks, deadline=time.monotonic() + config.timeout_s)
+            call.abandoned = abandoned or call.abandoned
+            return self._ask(call, pushed, config, stage)
+
+    def _ask(self, call: Call, pushed: Pushed, config: VllmServerConfig, stage: str) -> list[Any]:
+        asks = call.asks
         for attempt in range(config.retries + 1):
             if attempt:
                 pause = min(config.backoff_s * 2 ** (attempt - 1), LONGEST_PAUSE_S)
-                time.sleep(max(0.0, min(pause, call.deadline - time.monotonic())))
+                _pause(max(0.0, min(pause, call.deadline - time.monotonic())), call.abandoned)
             began = time.monotonic()
-            well = self._wait(config)
+            well = self._wait(config, abandoned=call.abandoned)
+            if call.abandoned.is_set():
+                raise EngineError(f"vllm_server, {self.name}: {stage} was given up with {call.done}")
             call.deadline += time.monotonic() - began
             try:
                 ready = _updated(well, pushed, call)
@@ -97,10 +115,20 @@ class Fleet:
             + "\n".join(member.trouble() for member in self.members)
         )
 
-    def _wait(self, config: VllmServerConfig, *, everyone: bool = False) -> list[Member]:
-        """The servers that are well: at least one, or all. Those that ended are started again."""
+    def cancel(self) -> None:
+        """Break the requests that are under way; the call sees to it whether it asks again."""
+        for member in self.members:
+            member.link.cancel()
+
+    def _wait(
+        self, config: VllmServerConfig, *, everyone: bool = False, abandoned: threading.Event | None = None
+    ) -> list[Member]:
+        """The servers that are well: at least one, or all, or none once `abandoned` is set. Those that ended
+        are started again."""
         deadline = time.monotonic() + config.startup_timeout_s
         while True:
+            if abandoned is not None and abandoned.is_set():
+                return []
             for member in self.members:
                 member.keep_running()
             well = [member for member in self.members if member.is_well(config.startup_timeout_s)]
@@ -138,14 +166,16 @@ class Fleet:
                     member.link.cancel()
 
     def reset_caches(self, config: VllmServerConfig) -> None:
-        for member in self._wait(config):
-            with contextlib.suppress(LostError):  # it will start with empty ones
-                member.reset_caches(time.monotonic() + config.timeout_s)
+        with self._lock:
+            for member in self._wait(config):
+                with contextlib.suppress(LostError):  # it will start with empty ones
+                    member.reset_caches(time.monotonic() + config.timeout_s)
 
     def sleep(self, config: VllmServerConfig) -> None:
-        for member in self._wait(config):
-            with contextlib.suppress(LostError):
-                member.sleep(time.monotonic() + config.timeout_s)
+        with self._lock:
+            for member in self._wait(config):
+                with contextlib.suppress(LostError):
+                    member.sleep(time.monotonic() + config.timeout_s)
 
     def close(self) -> None:
         for member in self.members:
@@ -167,7 +197,7 @@ def _updated(members: Sequence[Member], pushed: Pushed, call: Call) -> list[Memb
 
 def _work(member: Member, own: int, waiting: list[deque[int]], version: str, call: Call) -> None:
     """Ask one server for one thing after the other, until nothing is left or it is lost."""
-    while not call.over.is_set():
+    while not (call.over.is_set() or call.abandoned.is_set()):
         number = _next(waiting, own)
         if number is None:
             return
@@ -180,6 +210,10 @@ def _work(member: Member, own: int, waiting: list[deque[int]], version: str, cal
             call.lost.append(member)
             return
         call.answers[number] = answer
+
+
+def _pause(seconds: float, abandoned: threading.Event) -> None:
+    abandoned.wait(seconds)
 
 
 def _next(waiting: list[deque[int]], own: int) -> int | None:

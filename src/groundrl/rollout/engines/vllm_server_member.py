@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from groundrl.errors import ConfigError, EngineError
+from groundrl.rollout.engines.vllm_server import Transfer
+from groundrl.rollout.engines.vllm_server_device import Weights, Wire
 from groundrl.rollout.engines.vllm_server_link import Link, LostError, SlowError
 from groundrl.rollout.engines.vllm_server_process import ServerProcess
 
@@ -17,10 +19,13 @@ PROBE_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pushed:
-    """Weights of one learner step: a name that no other weights have, and their folder."""
+    """Weights of one learner step: a name that no other weights have, and how they are had: from a folder, or
+    over `transfer` while `weights` are there (during the push only)."""
 
     version: str
-    folder: Path
+    folder: Path | None = None
+    transfer: Transfer = Transfer.path
+    weights: Weights | None = None
 
 
 class Member:
@@ -32,6 +37,7 @@ class Member:
         self.link = Link(url, key)
         self.was_well = False
         self.asleep = False
+        self.wire: Wire | None = None
 
     def keep_running(self) -> None:
         """Start the process again if it ended. Raises EngineError if it never came up."""
@@ -51,6 +57,7 @@ class Member:
             self.process.start()
             self.link = Link(self.process.url, self._key)
             self.was_well = self.asleep = False
+            self.wire = None
 
     def is_well(self, timeout_s: float = PROBE_S) -> bool:
         try:
@@ -87,9 +94,18 @@ class Member:
             self.asleep = False
         if self._call("GET", "/weight_info", deadline=deadline)["weight_version"] == pushed.version:
             return
-        kwargs = {"weights_path": str(pushed.folder)}
-        body = {"method": "reload_weights", "kwargs": kwargs}
-        self._call("POST", "/collective_rpc", body, deadline=deadline)
+        if pushed.folder is not None:
+            body = {"method": "reload_weights", "kwargs": {"weights_path": str(pushed.folder)}}
+            self._call("POST", "/collective_rpc", body, deadline=deadline)
+        elif pushed.weights is not None:
+            if self.wire is None:
+                self.wire = Wire(self.link, pushed.transfer)
+            self.wire.send(pushed.weights, deadline)
+        else:
+            raise EngineError(
+                f"vllm_server: {self.link.url} has lost the weights, and with rollout.engine.transfer="
+                f"{pushed.transfer.value} they are kept nowhere else; resume the run, or use transfer=path"
+            )
         self.reset_caches(deadline)
         self._call("POST", "/update_weight_version", {"new_version": pushed.version}, deadline=deadline)
 

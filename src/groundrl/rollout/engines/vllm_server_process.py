@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,10 @@ LINES, WIDTH = 20, 300
 """How much of a server's log an error repeats (a crash prints whole pictures)."""
 
 ENDING_S = 10.0
+
+_STARTER = ThreadPoolExecutor(1, thread_name_prefix="groundrl-starter")
+"""A server ends with the thread that started it, so all are started by one that lives as long as this
+process; the one that draws may end before."""
 
 
 def arguments(settings: Mapping[str, Any]) -> list[str]:
@@ -48,39 +53,51 @@ class ServerProcess:
     """The server's process group, on a free port of this machine that nobody else can reach."""
 
     def __init__(
-        self, words: list[str], log: Path, *, cuda: bool, devices: str | None, key: str | None
+        self,
+        words: list[str],
+        log: Path,
+        *,
+        cuda: bool,
+        devices: str | None,
+        key: str | None,
+        pickles: bool = False,
     ) -> None:
+        """pickles: whether it takes CUDA IPC handles. They come pickled: whoever may call it can run code."""
         self.words = words
         self.log = log
         self.cuda = cuda
         self.devices = devices
+        self.pickles = pickles
         self._key = key
         self.url = ""
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.stop)
 
     def start(self) -> None:
-        """Begin anew. To be called from the main thread: the server ends with the thread that started it."""
+        """Begin anew. To be called from the main thread or from the one that draws."""
         self.stop()
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         words = ["--host", "127.0.0.1", "--port", str(port), *self.words]
         starter = [sys.executable, "-m", "groundrl.rollout.engines.vllm_server_start", str(os.getpid())]
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = _STARTER.submit(
+                subprocess.Popen[bytes],
                 [*starter, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=self.environment(),
                 start_new_session=True,  # an interrupt of the run is not one of its servers
-            )
+            ).result()
 
     def environment(self) -> dict[str, str]:
         """The key is in the environment, where other users do not see it."""
         passed = {name: value for name, value in os.environ.items() if name not in NOT_PASSED}
         own = SERVED if self.cuda else SERVED | ON_CPU
         passed = {"VLLM_LOGGING_LEVEL": "WARNING"} | passed | own
+        if self.pickles:
+            passed["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"
         if self.devices is not None:
             passed["CUDA_VISIBLE_DEVICES"] = self.devices
         if self._key:

@@ -14,7 +14,7 @@ import torch
 
 from groundrl.models.processor import Processor
 from groundrl.rollout.engines.vllm_launch import engine_settings, link_weights, scratch_folder, write_folder
-from groundrl.rollout.engines.vllm_server import VllmServerConfig
+from groundrl.rollout.engines.vllm_server import Transfer, VllmServerConfig
 from groundrl.rollout.engines.vllm_server_fleet import Fleet
 from groundrl.rollout.engines.vllm_server_member import Member
 from groundrl.rollout.engines.vllm_server_process import ServerProcess, arguments
@@ -57,10 +57,16 @@ def join(model: Any, processor: Processor, config: VllmServerConfig) -> Fleet:
             shared.users += 1
             return shared.fleet
     link_weights(first, model)
+    transfer = way(config)
     words = arguments(engine_settings(first, model, config, processor.family))
     words += ["--served-model-name", "policy", "--enable-scale-out", "--disable-uvicorn-access-log"]
+    pickles = transfer is Transfer.ipc
+    if transfer is not Transfer.path:
+        words += arguments({"weight_transfer_config": {"backend": transfer.value}})
     processes = [
-        ServerProcess(words, Path(scratch.name) / f"server{n}.log", cuda=cuda, devices=own, key=secret)
+        ServerProcess(
+            words, Path(scratch.name) / f"server{n}.log", cuda=cuda, devices=own, key=secret, pickles=pickles
+        )
         for n, own in enumerate(devices)
     ]
     fleet = Fleet([Member(url="", key=secret, process=process) for process in processes], name=name)
@@ -71,6 +77,16 @@ def join(model: Any, processor: Processor, config: VllmServerConfig) -> Fleet:
         undo.pop_all()
     _RUNNING.append(Shared(fleet=fleet, scratch=scratch, key=key))
     return fleet
+
+
+def way(config: VllmServerConfig) -> Transfer:
+    """How this process hands weights to its servers."""
+    world = World.of()
+    own_gpu = None
+    if torch.cuda.is_available():
+        known = os.environ.get("CUDA_VISIBLE_DEVICES")
+        own_gpu = known.split(",")[world.local_rank].strip() if known else str(world.local_rank)
+    return config.way(world.rank, world.size, own_gpu)
 
 
 def leave(fleet: Fleet) -> None:
