@@ -1,4 +1,4 @@
-"""The files of docs/howto/add_ablation.md, written into a copy of the checkout, give a table by its two commands."""
+"""The files of docs/howto/add_ablation.md, in a copy of the checkout, give a table by its two commands."""
 
 from __future__ import annotations
 
