@@ -1,6 +1,6 @@
 """Known kinds of bug between engine and learner: settings that do not arrive, weights that are not sent, a
-tower that only some processes run. B39, B42 and B49 stand in tests/unit/models/test_families.py, for every
-family."""
+tower that only some processes run. B26 stands in tests/unit/rollout/test_alignment.py; B39, B42 and B49 in
+tests/unit/models/test_families.py, for every family."""
 
 from __future__ import annotations
 
@@ -102,6 +102,48 @@ def logprobs(policy: Any, model: Any) -> torch.Tensor:
     model.eval()
     with torch.no_grad():
         return scorer(policy.processor)(model, rows_of(policy)).logprobs
+
+
+class Spelled(ScriptedEngine):
+    """Answers letter by letter, as a policy may and its tokenizer never would."""
+
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[list[Completion]]:
+        tokenizer = self.processor.tokenizer
+        ids = np.array([*tokenizer.convert_tokens_to_ids(list("circle")), tokenizer.eos_token_id])
+        logprobs = -np.arange(1, len(ids) + 1, dtype=np.float32)
+        return [
+            [Completion(ids=ids, logprobs=logprobs, finished=True) for _ in request.seeds]
+            for request in requests
+        ]
+
+
+def spelled(fresh_policy: Any, group_size: int = 2) -> Any:
+    """One step's experience of it."""
+    config = compose_run(["algorithm.prompts_per_step=2", f"algorithm.group_size={group_size}"])
+    engine = Spelled(lambda request, number, index: "", fresh_policy.processor)
+    collector = Collector(engine, fresh_policy.processor, config.prompt.build(), config.rollout.build_kind())
+    source: Any = Source(("red", "blue"))
+    method = _method(config, source, collector, Grader(config.reward.build(), config.reward.grading), World())
+    assert method is not None
+    return method.gather(0, StageClock())
+
+
+def test_b36_the_learner_gets_the_sampled_ids_and_not_those_of_their_text(fresh_policy) -> None:
+    processor = fresh_policy.processor
+    wanted = [*processor.tokenizer.convert_tokens_to_ids(list("circle")), processor.tokenizer.eos_token_id]
+    assert len(processor.encode("circle")) == 1  # encoding the text again would merge the six
+    gathered = spelled(fresh_policy)
+    assert len(gathered.experience) == 4
+    for row, entry in zip(gathered.experience, gathered.scored, strict=True):
+        assert row.row.completion.tolist() == wanted
+        assert entry.rollout.text == "circle"
+
+
+def test_b36_sibling_log_probs_and_selection_stay_with_their_tokens(fresh_policy) -> None:
+    for row in spelled(fresh_policy, group_size=3).experience:
+        assert row.behaviour_logprobs.tolist() == [-1, -2, -3, -4, -5, -6, -7]
+        assert row.selected.all()
+        assert len(row.row.completion) == 7
 
 
 @pytest.mark.parametrize("name", ["fresh_policy", "adapted"])

@@ -89,7 +89,7 @@ def asked(policy, request: Request) -> str:
     return colour
 
 
-def test_no_reward_meets_another_samples_truth(tiny_policy) -> None:
+def test_b26_no_reward_meets_another_samples_truth(tiny_policy) -> None:
     """Completion 0 answers its own prompt, completion 1 answers with the box of the other sample."""
 
     def script(request: Request, number: int, index: int) -> str:
@@ -121,7 +121,7 @@ def test_no_reward_meets_another_samples_truth(tiny_policy) -> None:
     assert gathered.metrics["reward/iou"] == 0.5
 
 
-def test_four_groups_of_three_with_partial_overlaps(tiny_policy) -> None:
+def test_b26_sibling_four_groups_of_three_with_partial_overlaps(tiny_policy) -> None:
     """Completion k is shifted by 7 k pixels, so rewards fall inside every group in the same way."""
 
     def script(request: Request, number: int, index: int) -> str:
