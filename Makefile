@@ -14,6 +14,7 @@ ID ?=
 SCALE ?=
 SEEDS ?=
 JOBS ?= 1
+INTO ?=
 LAUNCHER ?= local
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
@@ -85,14 +86,14 @@ eval: setup  ## evaluate a checkpoint: OVERRIDES="model=qwen3b eval=ovd paths.da
 
 table: setup  ## an experiment's table from its frozen results: ID=vlmr1_t5 (SCALE=tiny, ARGS=--allow-mixed)
 	@test -n "$(ID)" || { echo "ID is empty; write make table ID=vlmr1_t5"; exit 2; }
-	$(PY) -m groundrl.reporting.tables $(ID) $(if $(SCALE),--scale $(SCALE)) $(ARGS)
+	$(PY) -m groundrl.reporting.tables $(ID) $(if $(SCALE),--scale $(SCALE)) $(if $(INTO),--into $(INTO)) $(ARGS)
 
 tables: setup  ## the tables of all experiments; ARGS=--check only compares
 	$(PY) -m groundrl.reporting.tables $(ARGS)
 
 claims: setup  ## an experiment's claims against its frozen results: ID=vlmr1_t5
 	@test -n "$(ID)" || { echo "ID is empty; write make claims ID=vlmr1_t5"; exit 2; }
-	$(PY) -m groundrl.reporting.claims $(ID)
+	$(PY) -m groundrl.reporting.claims $(ID) $(if $(INTO),--into $(INTO))
 
 export: setup  ## the run's model with a card: RUN=FOLDER TO=FOLDER (ARGS=--last or --adapter)
 	$(PY) -m groundrl.training.export $(RUN) $(TO) $(ARGS)
@@ -106,8 +107,8 @@ replay: setup  ## a run's words against today's configs: RUN=FOLDER; fails on dr
 runs: setup  ## list the runs under outputs, or ARGS="FOLDER --json"
 	@$(PY) -m groundrl.reporting.runs $(ARGS)
 
-sweep: setup  ## run a sweep, or go on with it: ID=vlmr1_t5 SCALE=tiny SEEDS=3 JOBS=2 (LAUNCHER=submitit OVERRIDES=tracker=wandb)
-	$(PY) -m groundrl.sweeping.run $(ID) $(if $(SCALE),--scale $(SCALE)) $(if $(SEEDS),--seeds $(SEEDS)) --jobs $(JOBS) --launcher $(LAUNCHER) $(OVERRIDES) $(ARGS)
+sweep: setup  ## run a sweep, or go on with it: ID=vlmr1_t5 SCALE=tiny SEEDS=3 JOBS=2 (INTO=mine LAUNCHER=submitit OVERRIDES=tracker=wandb)
+	$(PY) -m groundrl.sweeping.run $(ID) $(if $(SCALE),--scale $(SCALE)) $(if $(SEEDS),--seeds $(SEEDS)) --jobs $(JOBS) --launcher $(LAUNCHER) $(if $(INTO),--into $(INTO)) $(OVERRIDES) $(ARGS)
 
 collect: setup  ## take runs that were started by hand into a sweep's results: ID=vlmr1_t5 SCALE=tiny RUN=FOLDER
 	$(PY) -m groundrl.sweeping.collect --id $(ID) --scale $(SCALE) $(if $(SEEDS),--seeds $(SEEDS)) $(RUN)

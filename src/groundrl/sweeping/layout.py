@@ -9,12 +9,21 @@ from groundrl.config.locate import closest
 from groundrl.config.repo import repo_root
 from groundrl.errors import ConfigError
 
+INTO = "results, tables and runs of your own, in the place of experiments/ and outputs/"
+"""Help of the option `--into`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Files of a checkout; `root` is the checkout."""
+    """Files of a checkout.
+
+    root  the checkout
+    into  a folder of results, tables and runs of one's own, in the place of experiments/ (None: experiments/,
+          runs in outputs/): nothing counts as done that is not there
+    """
 
     root: Path = field(default_factory=repo_root)
+    into: Path | None = None
 
     def sweep(self, id: str) -> Path:
         """`sweeps/<id>.yaml`. Raises ConfigError when there is none."""
@@ -27,22 +36,28 @@ class Layout:
     def experiment(self, id: str) -> Path:
         return self.root / "experiments" / id
 
+    def made(self, id: str) -> Path:
+        """The folder that results and tables of an experiment are written to."""
+        return (self.into or self.root / "experiments") / id
+
     def results(self, id: str) -> Path:
-        return self.experiment(id) / "results.jsonl"
+        return self.made(id) / "results.jsonl"
 
     def claims(self, id: str) -> Path:
         return self.experiment(id) / "claims.yaml"
 
     def lock(self, id: str, scale: str) -> Path:
-        return self.experiment(id) / f"lock-{scale}.json"
+        return self.made(id) / f"lock-{scale}.json"
 
     def runs(self, id: str, scale: str) -> Path:
         """The folder that the run folders of a sweep are in."""
+        if self.into is not None:
+            return self.into / id / "runs" / scale
         return self.root / "outputs" / "sweeps" / id / scale
 
     def all_results(self) -> list[Path]:
         """The results files of all experiments."""
-        return sorted((self.root / "experiments").glob("*/results.jsonl"))
+        return sorted((self.into or self.root / "experiments").glob("*/results.jsonl"))
 
     def shown(self, path: Path) -> str:
         """A path for people: relative to the checkout where it is in it."""

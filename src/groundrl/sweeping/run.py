@@ -9,7 +9,9 @@ import argparse
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
@@ -24,7 +26,7 @@ from groundrl.sweeping.cell_folder import CellFolder
 from groundrl.sweeping.cells import Cell, build_cells
 from groundrl.sweeping.claims_commit import claims_commit
 from groundrl.sweeping.launcher import LauncherName, check_launcher, command
-from groundrl.sweeping.layout import Layout
+from groundrl.sweeping.layout import INTO, Layout
 from groundrl.sweeping.lock_file import changes, locked, read_lock, write_lock
 from groundrl.sweeping.owner import owned
 from groundrl.sweeping.progress import Progress
@@ -48,11 +50,15 @@ def main(argv: Sequence[str] | None = None, *, layout: Layout | None = None) -> 
     parser.add_argument("--seeds", type=int, help="so many seeds (default: those of the file)")
     parser.add_argument("--jobs", type=int, default=1, help="cells at the same time")
     parser.add_argument("--launcher", default="local", help=f"one of {', '.join(LauncherName)}")
+    parser.add_argument("--into", type=Path, metavar="FOLDER", help=INTO)
     parser.add_argument("--dry-run", action="store_true", help="print the commands and run nothing")
     parser.add_argument("words", nargs="*", help="settings without effect on results (tracker=wandb), "
                         "and hydra.launcher.* with --launcher submitit")  # fmt: skip
     options = parser.parse_intermixed_args(argv)
-    return guard(partial(_main, options, layout or Layout()))
+    places = layout or Layout()
+    if options.into is not None:
+        places = replace(places, into=options.into.absolute())
+    return guard(partial(_main, options, places))
 
 
 def _main(options: argparse.Namespace, layout: Layout) -> int:
@@ -194,6 +200,7 @@ def _command(options: argparse.Namespace, scale: str) -> str:
     parts += [f"SEEDS={options.seeds}"] if options.seeds is not None else []
     parts += [f"JOBS={options.jobs}"] if options.jobs != 1 else []
     parts += [f"LAUNCHER={options.launcher}"] if options.launcher != "local" else []
+    parts += [f"INTO={shlex.quote(str(options.into))}"] if options.into is not None else []
     parts += [f"OVERRIDES={shlex.quote(' '.join(options.words))}"] if options.words else []
     return " ".join(parts)
 

@@ -14,6 +14,7 @@ from tests.unit.sweeping.checkout import Checkout, wait_for
 
 from groundrl.sweeping.cell_folder import CellFolder, FolderState
 from groundrl.sweeping.cells import Cell
+from groundrl.sweeping.results import read_results
 from groundrl.sweeping.run import main
 
 AP = "reward=ap model=tiny eval.samples=4 seed=0"
@@ -49,6 +50,24 @@ def test_each_cell_runs_once_and_never_again(checkout: Checkout, capsys: pytest.
     assert run(checkout, "pair", "--jobs", "2") == 0
     assert len(checkout.starts()) == 2
     assert len(checkout.rows("pair")) == 2
+    assert "2 cells: 2 have results" in capsys.readouterr().out
+
+
+def test_a_folder_of_ones_own_runs_everything_again_and_touches_nothing_else(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkout.pretend("pair")
+    assert run(checkout, "pair") == 0
+    frozen = checkout.layout.results("pair").read_bytes()
+    mine = checkout.root / "mine"
+    assert run(checkout, "pair", "--into", str(mine)) == 0
+    assert checkout.starts() == 2 * [f"begin {AP}", f"begin {ODLENGTH}"]
+    assert len(read_results(mine / "pair" / "results.jsonl")) == 2
+    assert (mine / "pair" / "lock-tiny.json").is_file()
+    assert len(list((mine / "pair" / "runs" / "tiny").glob("reward=*"))) == 2
+    assert checkout.layout.results("pair").read_bytes() == frozen
+    assert run(checkout, "pair", "--into", str(mine)) == 0
+    assert len(checkout.starts()) == 4
     assert "2 cells: 2 have results" in capsys.readouterr().out
 
 

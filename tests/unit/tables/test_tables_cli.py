@@ -118,6 +118,25 @@ def test_commands_make_check_and_judge(
     assert [path.name for path in (folder / "figures").iterdir()] == ["bar-coco-ap.svg"]
 
 
+def test_results_of_ones_own_have_a_table_of_their_own(
+    checkout: tuple[FakeExperiments, Planner], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The layout, the published numbers and the claims are those of experiments/."""
+    experiments, plans = checkout
+    theirs = experiments.root / "experiments" / "x"
+    (tmp_path / "x").mkdir()
+    (first, *_) = (theirs / "results.jsonl").read_text("utf-8").splitlines()
+    (tmp_path / "x" / "results.jsonl").write_text(f"{first}\n", "utf-8")
+    before = {path: path.read_bytes() for path in theirs.rglob("*") if path.is_file()}
+    at = ["x", "--root", str(experiments.root), "--into", str(tmp_path)]
+    assert main(at, plans) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path}/x/table.md: 2 cells: 1 missing, 2 unknown")
+    assert "(1 seed)" in (tmp_path / "x" / "table.md").read_text("utf-8")
+    assert claims_main(at, plans) == 0
+    assert (tmp_path / "x" / "claims.md").is_file()
+    assert before == {path: path.read_bytes() for path in theirs.rglob("*") if path.is_file()}
+
+
 def test_every_command_that_is_printed_parses(checkout: tuple[FakeExperiments, Planner]) -> None:
     experiments, plans = checkout
     assert main(["x", "--root", str(experiments.root)], plans) == 0

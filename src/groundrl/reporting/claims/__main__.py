@@ -14,7 +14,7 @@ from groundrl.reporting.claims.history import History
 from groundrl.reporting.claims.markdown import effect_text, render_claims
 from groundrl.reporting.experiments.folder import Results, check_axes, read_experiment
 from groundrl.reporting.experiments.plan import Planner, planner
-from groundrl.sweeping.layout import Layout
+from groundrl.sweeping.layout import INTO, Layout
 from groundrl.tracking.lines import write_atomic
 
 
@@ -28,9 +28,11 @@ def main(arguments: Sequence[str] | None = None, plans: Planner | None = None) -
         description="Claims of experiments/ID against its results.",
     )
     parser.add_argument("ids", nargs="+", metavar="ID")
+    parser.add_argument("--into", type=Path, metavar="FOLDER", help=INTO)
     parser.add_argument("--root", type=Path, default=repo_root(), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    places = Layout(root=options.root)
+    into = options.into.absolute() if options.into is not None else None
+    places = Layout(root=options.root, into=into)
     known = plans or planner(places)
     codes: list[int] = []
     for id in options.ids:
@@ -60,8 +62,9 @@ def _one(places: Layout, id: str, plans: Planner) -> None:
             print(f"    {test.test.name}: {test.test.metric} {effect_text(test)}, Holm p {test.holds:.4f}")
             for kind, reason in test.obstacles:
                 print(f"        {kind}: {reason}")
-    write_atomic(places.experiment(id) / "claims.md", f"# {id}\n\n{render_claims(claims, results)}".encode())
-    print(f"experiments/{id}/claims.md")
+    file = places.made(id) / "claims.md"
+    write_atomic(file, f"# {id}\n\n{render_claims(claims, results)}".encode())
+    print(places.shown(file))
 
 
 if __name__ == "__main__":

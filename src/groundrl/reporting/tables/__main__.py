@@ -15,7 +15,7 @@ from groundrl.reporting.experiments.folder import experiment_ids
 from groundrl.reporting.experiments.plan import Planner, planner
 from groundrl.reporting.tables.build import Choice
 from groundrl.reporting.tables.files import Made, Maker
-from groundrl.sweeping.layout import Layout
+from groundrl.sweeping.layout import INTO, Layout
 
 
 def main(arguments: Sequence[str] | None = None, plans: Planner | None = None) -> int:
@@ -33,9 +33,11 @@ def main(arguments: Sequence[str] | None = None, plans: Planner | None = None) -
     parser.add_argument(
         "--allow-mixed", action="store_true", help="allow several scales or commits in a table"
     )
+    parser.add_argument("--into", type=Path, metavar="FOLDER", help=INTO)
     parser.add_argument("--root", type=Path, default=repo_root(), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    places = Layout(root=options.root)
+    into = options.into.absolute() if options.into is not None else None
+    places = Layout(root=options.root, into=into)
     maker = Maker(places, plans or planner(places), History(options.root))
     choice = Choice(scale=options.scale, mixed=options.allow_mixed)
     codes: list[int] = []
@@ -54,8 +56,8 @@ def main(arguments: Sequence[str] | None = None, plans: Planner | None = None) -
 
 
 def _write(maker: Maker, made: Made) -> int:
-    maker.write(made)
-    print(f"experiments/{made.table.id}/table.md: {made.table.counts()}")
+    folder = maker.write(made)
+    print(f"{folder}/table.md: {made.table.counts()}")
     for sweep, runs in made.table.missing():
         print(f"  missing: {sweep}   (or {len(runs)} single runs, listed in table.md)")
     return 0
@@ -65,8 +67,7 @@ def _check(maker: Maker, made: Made) -> int:
     stale = maker.stale(made)
     for name in stale:
         print(
-            f"experiments/{made.table.id}/{name} is out of date; run make table ID={made.table.id}",
-            file=sys.stderr,
+            f"{maker.shown(made)}/{name} is out of date; run make table ID={made.table.id}", file=sys.stderr
         )
     return 1 if stale else 0
 

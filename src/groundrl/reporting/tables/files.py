@@ -59,9 +59,16 @@ class Maker:
             texts["claims.md"] = f"# {id}\n\n{section}"
         return Made(table=table, verdicts=verdicts, texts=texts)
 
-    def write(self, made: Made) -> None:
-        """Replace the files of a table and draw its figures anew. Raises OSError."""
-        folder = self._places.experiment(made.table.id)
+    def shown(self, made: Made) -> str:
+        """The folder of a table's files, for people."""
+        return self._places.shown(self._places.made(made.table.id))
+
+    def write(self, made: Made) -> str:
+        """Replace the files of a table and draw its figures anew; returns their folder, for people.
+
+        Raises OSError.
+        """
+        folder = self._places.made(made.table.id)
         for name, text in made.texts.items():
             write_atomic(folder / name, text.encode())
         drawn = draw_figures(made.table)
@@ -70,10 +77,11 @@ class Maker:
                 old.unlink()
         for name, content in drawn.items():
             write_atomic(folder / FIGURES / name, content)
+        return self.shown(made)
 
     def stale(self, made: Made) -> list[str]:
         """Files that are not there or say something else; of figures only whether they are there."""
-        folder = self._places.experiment(made.table.id)
+        folder = self._places.made(made.table.id)
         found = [name for name, text in made.texts.items() if _text(folder / name) != text]
         wanted = [figure for figure in made.table.layout.figures if has_results(figure, made.table)]
         missing = [f"{FIGURES}/{figure_name(figure)}" for figure in wanted]
