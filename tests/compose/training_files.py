@@ -34,11 +34,10 @@ def training_files(root: Path) -> Path:
     return root
 
 
-def _pictures(folder: Path, **extra: Any) -> list[dict[str, Any]]:
+def _pictures(folder: Path) -> list[dict[str, Any]]:
     folder.mkdir(parents=True, exist_ok=True)
-    images = [
-        {"id": n, "file_name": f"{n:012d}.png", "width": 64, "height": 64} | extra
-        for n in range(1, COUNT + 1)
+    images: list[dict[str, Any]] = [
+        {"id": n, "file_name": f"{n:012d}.png", "width": 64, "height": 64} for n in range(1, COUNT + 1)
     ]
     for image in images:
         Image.new("RGB", (64, 64)).save(folder / image["file_name"])
@@ -64,6 +63,9 @@ def _coco(root: Path, split: str) -> None:
 
 
 def _described(folder: Path, file: Path) -> None:
-    texts = {"text": list(NAMES[:2]), "neg_text": list(NAMES[2:])}
-    images = _pictures(folder, **texts)
+    """Each image says which name holds in it and which do not."""
+    images = _pictures(folder)
+    for image in images:
+        held = NAMES[image["id"] % len(NAMES)]
+        image |= {"text": [held], "neg_text": [name for name in NAMES if name != held]}
     _write(file, images, [LARGE] * COUNT)

@@ -106,7 +106,7 @@ def test_parted() -> None:
 
 def test_groups_are_the_folders_with_options() -> None:
     found = groups()
-    assert found["task"] == ("mcq", "numeric", "ovd", "point", "rec", "text", "yes_no")
+    assert found["task"] == ("mcq", "numeric", "ovd", "point", "rec", "region", "text", "yes_no")
     assert "ap50" in found["reward/term"]
     assert "model/architecture" not in found
     assert "" not in found
