@@ -16,9 +16,11 @@ ASSETS = Path(__file__).resolve().parents[3] / "assets" / "tiny-vlm"
 NAMES = [
     f"v{version}/{step.name}"
     for version, lines in VERSIONS.items()
-    for line in lines.values()
+    for size, line in lines.items()
     for step in line.steps
+    if (ASSETS / f"v{version}" / f"build-{size}.json").is_file()
 ]
+"""All that are built; the card says which sizes are not."""
 PARAMETERS = {"s": (700_000, 850_000), "m": (1_250_000, 1_550_000), "l": (2_600_000, 3_000_000)}
 
 
