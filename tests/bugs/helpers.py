@@ -39,7 +39,7 @@ DETECTION = tuple(
 )
 """Every reward option that is written for detection."""
 
-MAIN = {"ws_cosine": "weighted_sum", "ws_cosine_rep": "weighted_sum"}
+MAIN = {"ws_cosine": "weighted_sum", "ws_cosine_rep": "weighted_sum", "ap_region": "ap"}
 """The accuracy term of a reward option, where it does not have the option's name."""
 
 EVERY_DETECTION_TERM = (

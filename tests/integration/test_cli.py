@@ -125,7 +125,8 @@ def test_help_lists_the_groups_and_nothing_internal(cli: Cli, tmp_path: Path) ->
     done = cli("--help", "algorithm=sft")
     assert (done.code, done.err, done.jobs) == (0, "", [])
     lines = done.out.splitlines()
-    assert "  algorithm            cispo, dapo, dr_grpo, eval_only, grpo, gspo, rloo, sft*" in lines
+    options = "cispo, dapo, dr_grpo, eval_only, grpo, grpo_no_kl, gspo, rloo, sft*, sft_matched"
+    assert f"  algorithm            {options}" in lines
     assert any(line.startswith("  reward/term          all_match, ap, ap50, ap_strict,") for line in lines)
     assert any(line.startswith("  model ") and "qwen7b" in line and "tiny*" in line for line in lines)
     assert "python train.py -m reward=ap50,ap,odlength seed=0,1,2" in done.out
