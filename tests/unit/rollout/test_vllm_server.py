@@ -47,9 +47,11 @@ def drawn(answers: list[Any]) -> list[int]:
 
 
 def test_groups_are_spread_and_as_many_are_in_flight_as_may_be(servers) -> None:
-    """Each server answers only once three requests stand before it: with fewer it would wait for ever."""
+    """No server answers before six requests stand, which `concurrency` spreads three and three: with fewer they
+    would wait for ever, and none is free to take from the other."""
+    six = threading.Barrier(6, timeout=60)
     for server in servers:
-        server.before = threading.Barrier(3, timeout=20).wait
+        server.before = six.wait
     answers = fleet_of(*servers).ask(asks(2, 3), PUSHED, settings(concurrency=3), "generate")
     assert drawn(answers) == [0, 1, 2, 0, 1, 2]
     assert [sorted(server.asked) for server in servers] == [
