@@ -47,8 +47,8 @@ def drawn(answers: list[Any]) -> list[int]:
 
 
 def test_groups_are_spread_and_as_many_are_in_flight_as_may_be(servers) -> None:
-    """No server answers before six requests stand, which `concurrency` spreads three and three: with fewer they
-    would wait for ever, and none is free to take from the other."""
+    """No server answers before six requests stand, which `concurrency` spreads three and three: with fewer
+    they would wait for ever, and none is free to take from the other."""
     six = threading.Barrier(6, timeout=60)
     for server in servers:
         server.before = six.wait
