@@ -52,7 +52,9 @@ def measure(name: str, rounds: int) -> dict[str, float]:
     begin = time.perf_counter()
     engine = config.rollout.engine.build(policy.model, policy.processor)
     start = time.perf_counter() - begin
-    collector = Collector(engine, policy.processor, config.prompt.build(), config.rollout.build_kind())
+    collector = Collector(
+        engine, policy.processor, config.prompt.build(), config.rollout.build_kind(policy.processor)
+    )
     drawing: list[float] = []
     tokens: list[int] = []
     pushing: list[float] = []

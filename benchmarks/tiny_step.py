@@ -94,7 +94,7 @@ def build(words: list[str]) -> tuple[Policy, GRPO, Learner, GRPOConfig]:
         config.rollout.engine.build(policy.model, policy.processor),
         policy.processor,
         config.prompt.build(),
-        config.rollout.build_kind(),
+        config.rollout.build_kind(policy.processor),
     )
     method = GRPO(
         algorithm,

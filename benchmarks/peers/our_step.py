@@ -86,7 +86,7 @@ def main() -> None:
         config.rollout.engine.build(policy.model, policy.processor),
         policy.processor,
         config.prompt.build(),
-        config.rollout.build_kind(),
+        config.rollout.build_kind(policy.processor),
     )
     method = GRPO(
         algorithm,  # type: ignore[arg-type]

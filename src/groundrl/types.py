@@ -123,7 +123,16 @@ class ImageFrame:
 
 
 class Role(IntEnum):
-    """Who wrote a response token. Losses select roles; only STUDENT tokens were sampled by the policy."""
+    """What part a response token plays. Losses select roles.
+
+    PROMPT       words of the environment, as the user's: a request to verify, to think again
+    STUDENT      sampled, and learned from
+    INJECTED     put in place of what the policy wrote
+    OBSERVATION  what a tool showed
+    VERIFY       sampled as a verdict on the policy's own answer; not learned from
+    TEMPLATE     of the chat template
+    DRAFT        sampled as an answer that was taken back; not learned from
+    """
 
     PROMPT = 0
     STUDENT = 1
@@ -131,14 +140,21 @@ class Role(IntEnum):
     OBSERVATION = 3
     VERIFY = 4
     TEMPLATE = 5
+    DRAFT = 6
 
 
 class RolloutStatus(StrEnum):
-    """How a rollout ended. Failures are kinds that are counted, never silence."""
+    """How a rollout ended. Failures are kinds that are counted, never silence.
+
+    truncated_length   a turn reached its token limit
+    truncated_turns    the kind of rollout wanted more turns than it allows
+    truncated_context  the next turn would not have fitted into the context; nothing of it was inserted
+    """
 
     FINISHED = "finished"
     TRUNCATED_LENGTH = "truncated_length"
     TRUNCATED_TURNS = "truncated_turns"
+    TRUNCATED_CONTEXT = "truncated_context"
     ERROR_PARSE = "error_parse"
     ERROR_TOOL = "error_tool"
     ERROR_ENGINE = "error_engine"
@@ -178,12 +194,22 @@ class Segment:
     turn: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One turn that was sampled: in which role, its text without special tokens, its length in tokens."""
+
+    role: Role
+    text: str
+    tokens: int
+
+
 @dataclass(slots=True, kw_only=True)
 class Rollout:
     """What the policy did with one sample.
 
     `group` numbers the prompt inside the batch, `index` the completion inside its group. `text` is the
-    decoded final turn of the student, special tokens dropped: what parsers, rewards and metrics read.
+    decoded last turn that is no verdict, special tokens dropped: what parsers, rewards and metrics read.
+    `turns` were sampled; where they are several, or one was a verdict, `said` holds each.
     `frames` are the sizes of the sample's images, in order. An append-only conversation has one segment; a
     conversation whose context was rewritten has one segment a turn. `think_tokens` is the length of the final
     turn's think text under the policy's tokeniser; None where it was not counted.
@@ -199,6 +225,7 @@ class Rollout:
     coordinate_space: CoordinateSpace = CoordinateSpace.PIXEL_ORIGINAL
     seed: int = 0
     turns: int = 1
+    said: tuple[Said, ...] = ()
     think_tokens: int | None = None
 
     @property

@@ -54,7 +54,12 @@ class Asked(ScriptedEngine):
 def test_b34_sampling_settings_reach_the_engine_and_the_learner(fresh_policy) -> None:
     config = compose_run(list(WORDS))
     engine = Asked(lambda request, number, index: written((0, 0, 9, 9)), fresh_policy.processor)
-    collector = Collector(engine, fresh_policy.processor, config.prompt.build(), config.rollout.build_kind())
+    collector = Collector(
+        engine,
+        fresh_policy.processor,
+        config.prompt.build(),
+        config.rollout.build_kind(fresh_policy.processor),
+    )
     grader = Grader(config.reward.build(), config.reward.grading)
     source: Any = Source(("red", "blue"))
     method = _method(config, source, collector, grader, World())
@@ -121,7 +126,12 @@ def spelled(fresh_policy: Any, group_size: int = 2) -> Any:
     """One step's experience of it."""
     config = compose_run(["algorithm.prompts_per_step=2", f"algorithm.group_size={group_size}"])
     engine = Spelled(lambda request, number, index: "", fresh_policy.processor)
-    collector = Collector(engine, fresh_policy.processor, config.prompt.build(), config.rollout.build_kind())
+    collector = Collector(
+        engine,
+        fresh_policy.processor,
+        config.prompt.build(),
+        config.rollout.build_kind(fresh_policy.processor),
+    )
     source: Any = Source(("red", "blue"))
     method = _method(config, source, collector, Grader(config.reward.build(), config.reward.grading), World())
     assert method is not None

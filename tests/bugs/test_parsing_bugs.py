@@ -29,7 +29,7 @@ from groundrl.prompting.prompt import PromptConfig
 from groundrl.rollout.collect import Collector
 from groundrl.rollout.engines.base import Sampling
 from groundrl.rollout.engines.scripted import ScriptedEngine
-from groundrl.rollout.episode import Episode, Insertion
+from groundrl.rollout.episode import Episode, Insertion, NextTurn
 from groundrl.rollout.single_turn import SingleTurn
 from groundrl.training.metrics import rollout_metrics, step_record
 from groundrl.types import LabeledBox, Missing, Role, Rollout, RolloutStatus, Sample, Task, Truth
@@ -247,10 +247,10 @@ class Told(SingleTurn):
     def __init__(self, processor: Processor) -> None:
         self.processor = processor
 
-    def next_turn(self, episode: Episode) -> tuple[Insertion, ...] | None:
+    def next_turn(self, episode: Episode) -> NextTurn | None:
         if episode.turns == 2:
             return None
-        return (Insertion(ids=self.processor.encode(EXAMPLE), role=Role.OBSERVATION),)
+        return NextTurn(insertions=(Insertion(ids=self.processor.encode(EXAMPLE), role=Role.OBSERVATION),))
 
 
 def test_b20_sibling_an_answer_in_an_observation_is_not_the_models(tiny_policy: Policy) -> None:

@@ -13,6 +13,9 @@ from groundrl.errors import DataError
 from groundrl.models.family import Family
 from groundrl.types import ImageFrame, ImagePart, Message, PreparedImage
 
+TURN = "\u241etold\u241e"
+"""Stands for an assistant's turn while the chat template is asked what follows one."""
+
 
 class Processor:
     """A tokenizer and an image processor of one model family.
@@ -67,6 +70,52 @@ class Processor:
         data row must not be able to end its own turn or place an image), and for messages that do not
         place every image once, in order (the features fill the placeholders in the order of `images`).
         """
+        content, order = self._content(messages)
+        if order != list(range(len(images))):
+            raise DataError(
+                "prompt",
+                f"messages place the images {order}, the sample has {len(images)}",
+                todo="place every image once, in order",
+            )
+        text = self.tokenizer.apply_chat_template(content, tokenize=False, add_generation_prompt=True)
+        return self._ids(text, images)
+
+    def reply(
+        self, message: Message, images: Sequence[PreparedImage] = (), *, ended: bool = True
+    ) -> NDArray[np.int64]:
+        """Ids between a sampled turn of the assistant and its next one: `message`, as the template writes it.
+
+        ended: whether the turn's own end token was sampled; else it is added. Only what follows the turn is
+        taken from the template, so it does not matter how the template would write that turn once it stands
+        in the past (some drop its think block). Raises as `render`, and DataError for a template that does
+        not end a turn with an end token.
+        """
+        content, order = self._content((message,))
+        if order != list(range(len(images))):
+            raise DataError("prompt", f"a turn places the images {order}, it brings {len(images)}")
+        before = [
+            {"role": "user", "content": [{"type": "text", "text": "?"}]},
+            {"role": "assistant", "content": [{"type": "text", "text": TURN}]},
+        ]
+        text = self.tokenizer.apply_chat_template(
+            [*before, *content], tokenize=False, add_generation_prompt=True
+        )
+        tail = text.rpartition(TURN)[2]
+        end = next((token for token in self._ends() if tail.startswith(token)), None)
+        if TURN not in text or end is None:
+            raise DataError(
+                "prompt",
+                f"the chat template follows an assistant's turn with {tail[:40]!r}, which is no end token",
+                todo="use a model whose template does, or a rollout of one turn",
+            )
+        return self._ids(tail.removeprefix(end) if ended else tail, images)
+
+    def _ends(self) -> list[str]:
+        """The texts of the end tokens."""
+        return [self.tokenizer.convert_ids_to_tokens(number) for number in sorted(self.eos_ids)]
+
+    def _content(self, messages: Sequence[Message]) -> tuple[list[dict[str, Any]], list[int]]:
+        """Messages in the template's form, and the images they place, in order."""
         content: list[dict[str, Any]] = []
         order: list[int] = []
         for message in messages:
@@ -86,17 +135,13 @@ class Processor:
                         "prompt", f"text holds the special token {token}", todo="remove it from the data"
                     )
             content.append({"role": message.role, "content": parts})
-        if order != list(range(len(images))):
-            raise DataError(
-                "prompt",
-                f"messages place the images {order}, the sample has {len(images)}",
-                todo="place every image once, in order",
-            )
-        text = self.tokenizer.apply_chat_template(content, tokenize=False, add_generation_prompt=True)
+        return content, order
+
+    def _ids(self, text: str, images: Sequence[PreparedImage]) -> NDArray[np.int64]:
         token = self.family.image_token
         text = text.replace(token, f"{self.family.image_start}{token}{self.family.image_end}")
         ids = self.tokenizer.encode(text, add_special_tokens=False)
-        counts = [self.family.image_tokens(images[index].grid_thw) for index in order]
+        counts = [self.family.image_tokens(image.grid_thw) for image in images]
         return _expand(np.asarray(ids, dtype=np.int64), self.image_id, counts)
 
     def decode(self, ids: NDArray[np.int64] | Sequence[int]) -> str:

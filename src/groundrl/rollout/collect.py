@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,23 +12,48 @@ from groundrl.errors import UserError
 from groundrl.models.processor import Processor
 from groundrl.parsing.tags import scan_tags
 from groundrl.prompting.prompt import Prompt
-from groundrl.rollout.engines.base import Engine, Request, Sampling
-from groundrl.rollout.episode import Context, Episode, RolloutKind
-from groundrl.types import ImageFrame, Rollout, RolloutStatus, Sample
+from groundrl.rollout.engines.base import Completion, Engine, Request, Sampling
+from groundrl.rollout.episode import Context, Episode, NextTurn, RolloutKind
+from groundrl.types import ImageFrame, Role, Rollout, RolloutStatus, Said, Sample
 
 
 class Collector:
-    """Makes rollouts of samples. Everything drawn is fixed by (weights, samples, seed)."""
+    """Makes rollouts of samples. Everything drawn is fixed by (weights, samples, seed).
 
-    def __init__(self, engine: Engine, processor: Processor, prompt: Prompt, kind: RolloutKind) -> None:
+    limit: most tokens of a context and the turn after it that the engine takes (None: what the model does).
+    seconds: that the engine took, by the role of what it was asked for; `take_seconds` starts anew.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        processor: Processor,
+        prompt: Prompt,
+        kind: RolloutKind,
+        *,
+        limit: int | None = None,
+    ) -> None:
         self.engine = engine
         self.processor = processor
         self.prompt = prompt
         self.kind = kind
+        limits = [one for one in (limit, processor.context_length) if one is not None]
+        self.limit = min(limits) if limits else None
+        self.seconds: dict[Role, float] = {}
 
     def drawing_with(self, engine: Engine) -> Collector:
         """The same one on another engine."""
-        return Collector(engine, self.processor, self.prompt, self.kind)
+        return Collector(engine, self.processor, self.prompt, self.kind, limit=self.limit)
+
+    def asking(self, *, prompt: Prompt | None = None, kind: RolloutKind | None = None) -> Collector:
+        """The same one with another prompt, or with other hooks."""
+        kind = kind or self.kind
+        return Collector(self.engine, self.processor, prompt or self.prompt, kind, limit=self.limit)
+
+    def take_seconds(self) -> dict[Role, float]:
+        """Seconds of the engine by role since the last call."""
+        taken, self.seconds = self.seconds, {}
+        return taken
 
     def contexts(self, samples: Sequence[Sample]) -> list[Context]:
         """Prompt ids and prepared images of each sample. Nothing is ever cut: raises UserError when a prompt
@@ -85,7 +112,26 @@ class Collector:
         return [self._finish(episode, frames[episode.group]) for episode in episodes]
 
     def _turn(self, episodes: list[Episode], sampling: Sampling) -> None:
-        requests: list[Request] = []
+        """The next turn of each. Turns that are drawn alike are drawn together."""
+        alike: dict[tuple[Role, Sampling], list[Episode]] = {}
+        for episode in episodes:
+            alike.setdefault((episode.asked.role, _drawn(sampling, episode.asked)), []).append(episode)
+        for (role, own), members in alike.items():
+            started = time.perf_counter()
+            owners, completions = self._generate(members, own)
+            self.seconds[role] = self.seconds.get(role, 0.0) + time.perf_counter() - started
+            for group, drawn in zip(owners, completions, strict=True):
+                for episode, completion in zip(group, drawn, strict=True):
+                    episode.append_turn(completion)
+                    if completion.finished or episode.asked.role is Role.VERIFY:
+                        self._advance(episode, sampling)
+                    else:
+                        episode.status = RolloutStatus.TRUNCATED_LENGTH
+
+    def _generate(
+        self, episodes: list[Episode], sampling: Sampling
+    ) -> tuple[list[list[Episode]], list[list[Completion]]]:
+        """Episodes by the context they share, and what was drawn for each."""
         owners: list[list[Episode]] = []
         by_context: dict[int, int] = {}
         for episode in episodes:
@@ -94,38 +140,41 @@ class Collector:
                 by_context[key] = len(owners)
                 owners.append([])
             owners[by_context[key]].append(episode)
-        for group in owners:
-            seeds = tuple(episode.seed + episode.turns for episode in group)
-            context = group[0].context
-            requests.append(Request(prompt_ids=context.ids, images=context.images, seeds=seeds))
-        for group, completions in zip(owners, self.engine.generate(requests, sampling), strict=True):
-            for episode, completion in zip(group, completions, strict=True):
-                episode.append_turn(completion)
-                if not completion.finished:
-                    episode.status = RolloutStatus.TRUNCATED_LENGTH
-                    continue
-                self._advance(episode)
+        requests = [
+            Request(
+                prompt_ids=group[0].context.ids,
+                images=group[0].context.images,
+                seeds=tuple((episode.seed + episode.turns) % 2**64 for episode in group),
+            )
+            for group in owners
+        ]
+        return owners, self.engine.generate(requests, sampling)
 
-    def _advance(self, episode: Episode) -> None:
+    def _advance(self, episode: Episode, sampling: Sampling) -> None:
         replacement = self.kind.on_action(episode)
         if replacement is not None:
             episode.replace_turn(replacement.insertion, replacement.keep)
-        insertions = self.kind.next_turn(episode)
-        if insertions is None:
+        following = self.kind.next_turn(episode)
+        if following is None:
             episode.status = RolloutStatus.FINISHED
             return
         if episode.turns >= self.kind.max_turns:
             episode.status = RolloutStatus.TRUNCATED_TURNS
             return
-        for insertion in insertions:
+        room = _drawn(sampling, following).max_new_tokens
+        if not episode.fits(following.insertions, room, self.limit):
+            episode.status = RolloutStatus.TRUNCATED_CONTEXT
+            return
+        for insertion in following.insertions:
             episode.append(insertion)
         rewritten = self.kind.context_filter(episode)
         if rewritten is not None:
             episode.begin_segment(rewritten)
+        episode.asked = following
 
     def _finish(self, episode: Episode, frames: tuple[ImageFrame, ...]) -> Rollout:
         assert episode.status is not None
-        text = self.processor.decode(episode.last_turn)
+        text = self.processor.decode(episode.answer)
         think = scan_tags(text).think
         return Rollout(
             sample_id=episode.sample.id,
@@ -138,5 +187,19 @@ class Collector:
             coordinate_space=self.processor.family.coordinate_space,
             seed=episode.seed,
             turns=episode.turns,
+            said=self._said(episode),
             think_tokens=len(self.processor.encode(think)) if think else 0,
         )
+
+    def _said(self, episode: Episode) -> tuple[Said, ...]:
+        if [role for role, _ in episode.said] == [Role.STUDENT]:
+            return ()
+        return tuple(
+            Said(role=role, text=self.processor.decode(ids), tokens=len(ids)) for role, ids in episode.said
+        )
+
+
+def _drawn(sampling: Sampling, asked: NextTurn) -> Sampling:
+    """How a turn is drawn that the rollout draws by `sampling`."""
+    most = sampling.max_new_tokens if asked.max_new_tokens is None else asked.max_new_tokens
+    return replace(sampling, max_new_tokens=most, choices=asked.choices)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from groundrl.errors import ConfigError
+from groundrl.models.processor import Processor
 from groundrl.rollout.engines.base import EngineConfig, Sampling
 from groundrl.rollout.episode import RolloutKind
+from groundrl.rollout.verify_loop import VerifyConfig
 
 
 @dataclass(kw_only=True, slots=True)
@@ -59,5 +61,14 @@ class RolloutConfig:
             max_new_tokens=self.max_new_tokens,
         )
 
-    def build_kind(self) -> RolloutKind:
+    def build_kind(self, processor: Processor) -> RolloutKind:
+        """The hooks of training rollouts."""
         raise ConfigError("", "this rollout has no build_kind()", todo="register a Config that overrides it")
+
+    def build_eval_kind(self, processor: Processor) -> RolloutKind:
+        """The hooks of evaluation's rollouts."""
+        return self.build_kind(processor)
+
+    def loop(self) -> VerifyConfig | None:
+        """The verification loop that training runs, if it does."""
+        return None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from groundrl.config.registry import register
+from groundrl.models.processor import Processor
 from groundrl.rollout.config import RolloutConfig
-from groundrl.rollout.episode import Context, Episode, Insertion, Replacement
+from groundrl.rollout.episode import Context, Episode, NextTurn, Replacement
 
 
 @register("rollout", "single_turn")
@@ -14,7 +15,7 @@ from groundrl.rollout.episode import Context, Episode, Insertion, Replacement
 class SingleTurnConfig(RolloutConfig):
     """Settings of single-turn rollouts."""
 
-    def build_kind(self) -> SingleTurn:
+    def build_kind(self, processor: Processor) -> SingleTurn:
         return SingleTurn()
 
 
@@ -26,7 +27,7 @@ class SingleTurn:
     def on_action(self, episode: Episode) -> Replacement | None:
         return None
 
-    def next_turn(self, episode: Episode) -> tuple[Insertion, ...] | None:
+    def next_turn(self, episode: Episode) -> NextTurn | None:
         return None
 
     def context_filter(self, episode: Episode) -> Context | None:

@@ -80,7 +80,14 @@ def wire(
     # an engine that samples with the model itself needs one that is whole
     sampled = policy.model if world.alone else copy.deepcopy(policy.model).requires_grad_(False)
     engine = config.rollout.engine.build(sampled, policy.processor)
-    collector = Collector(engine, policy.processor, prompt, config.rollout.build_kind())
+    collector = Collector(
+        engine,
+        policy.processor,
+        prompt,
+        config.rollout.build_kind(policy.processor),
+        limit=config.rollout.engine.context_limit(),
+    )
+    evaluating = collector.asking(kind=config.rollout.build_eval_kind(policy.processor))
     check_samples(_first_batch(config, source, world), collector, rubric, policy.family.coordinate_space)
 
     grader = Grader(rubric, config.reward.grading)
@@ -92,7 +99,7 @@ def wire(
     memory = memory_fact(config, policy, first, collector, world)
     learner = _learner(config, policy, world)
     chosen, skipped = load_benchmarks(config.eval, config.task.name, config.prompt)
-    benchmarks = [_benchmark(config, own, collector, grader, source, policy) for own in chosen]
+    benchmarks = [_benchmark(config, own, evaluating, grader, source, policy) for own in chosen]
     _report_shared("the held-out split", shared_images(source, heldout))
     facts = _facts(config, invocation, folder, policy, world, source.fingerprint(), heldout.fingerprint())
     if memory is not None:
@@ -127,7 +134,7 @@ def wire(
                 suite=Suite(
                     config.eval,
                     heldout,
-                    collector,
+                    evaluating,
                     judge,
                     config.rollout.sampling(),
                     shown=config.tracker.gallery_samples,
@@ -166,7 +173,7 @@ def _benchmark(
     policy: Policy,
 ) -> BenchmarkSuite:
     """What evaluates a benchmark, after the checks that a data set gets: prompt, truth, images trained on."""
-    asking = Collector(collector.engine, collector.processor, benchmark.prompt.build(), collector.kind)
+    asking = collector.asking(prompt=benchmark.prompt.build())
     source = benchmark.source
     samples = [source.sample(index) for index in range(min(CHECKED, source.size or CHECKED))]
     check_samples(samples, asking, grader.rubric, policy.family.coordinate_space)
@@ -313,8 +320,11 @@ def evaluate_references(parts: Parts) -> dict[str, Any]:
     for name, path in config.model.references.items():
         other = load_policy(replace(config.model, path=path, init_from=None))
         engine = config.rollout.engine.build(other.model, other.processor)
-        collector = Collector(engine, other.processor, parts.collector.prompt, parts.collector.kind)
         own = parts.suite
+        kind = config.rollout.build_eval_kind(other.processor)
+        collector = Collector(
+            engine, other.processor, own.collector.prompt, kind, limit=config.rollout.engine.context_limit()
+        )
         suite = Suite(config.eval, own.source, collector, own.judge, own.sampling, world=own.world)
         out[name] = as_json(suite.evaluate(config.eval.samples, progress=1.0).metrics)
         engine.close()

@@ -18,7 +18,9 @@ from groundrl.rollout.engines.base import Sampling
 def made(policy, *, size: int | None = 5) -> Suite:
     config = compose_run([])
     engine = compose_run(["rollout/engine=scripted"]).rollout.engine.build(None, policy.processor)
-    collector = Collector(engine, policy.processor, config.prompt.build(), config.rollout.build_kind())
+    collector = Collector(
+        engine, policy.processor, config.prompt.build(), config.rollout.build_kind(policy.processor)
+    )
     judge = Judge(EvalConfig(resamples=100), Grader(config.reward.build()))
     options = EvalConfig(batch=2, sampled_k=0, resamples=100)
     return Suite(

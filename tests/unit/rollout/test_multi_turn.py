@@ -17,12 +17,12 @@ from groundrl.rollout.config import RolloutConfig
 from groundrl.rollout.engines.base import Completion, Request, Sampling
 from groundrl.rollout.engines.hf_engine import HFEngine
 from groundrl.rollout.engines.scripted import ScriptedEngine, ScriptedEngineConfig
-from groundrl.rollout.episode import Context, Episode, Insertion, Replacement
+from groundrl.rollout.episode import Context, Episode, Insertion, NextTurn, Replacement
 from groundrl.rollout.single_turn import SingleTurn
 from groundrl.types import ImagePart, Message, Role, Rollout, RolloutStatus, Sample, Task, TextPart, Truth
 
 SAMPLING = Sampling(temperature=1.0, max_new_tokens=32)
-P, S, INJ, OBS, VER, TPL = (int(role) for role in Role)
+P, S, INJ, OBS, VER, TPL, DRAFT = (int(role) for role in Role)
 
 
 def sample(number: int, images: int = 1) -> Sample:
@@ -54,21 +54,23 @@ class Hooks(SingleTurn):
 class Verify(Hooks):
     """Two turns: an answer, then the same policy judges it."""
 
-    def next_turn(self, episode: Episode) -> tuple[Insertion, ...] | None:
+    def next_turn(self, episode: Episode) -> NextTurn | None:
         if episode.turns == 2:
             return None
-        return (Insertion(ids=turn(self.processor, "Is the answer correct?"), role=Role.VERIFY),)
+        return NextTurn(
+            insertions=(Insertion(ids=turn(self.processor, "Is the answer correct?"), role=Role.VERIFY),)
+        )
 
 
 class Crop(Hooks):
     """Two turns: the policy looks, is shown another picture inside the response, and answers."""
 
-    def next_turn(self, episode: Episode) -> tuple[Insertion, ...] | None:
+    def next_turn(self, episode: Episode) -> NextTurn | None:
         if episode.turns == 2:
             return None
         seen = (self.processor.prepare(picture((140, 56), 77 + episode.index)),)
         ids = turn(self.processor, "the crop", seen)
-        return (Insertion(ids=ids, role=Role.OBSERVATION, images=seen),)
+        return NextTurn(insertions=(Insertion(ids=ids, role=Role.OBSERVATION, images=seen),))
 
 
 class Drop(Crop):
@@ -220,7 +222,7 @@ def test_a_replaced_turn_is_marked_as_injected(tiny_policy) -> None:
 
 def test_a_replaced_last_turn_is_what_rewards_read(tiny_policy) -> None:
     class Last(Gate):
-        def next_turn(self, episode: Episode) -> tuple[Insertion, ...] | None:
+        def next_turn(self, episode: Episode) -> NextTurn | None:
             return None
 
     rollouts, _ = collect(tiny_policy, Last(tiny_policy.processor), samples=1)
@@ -272,7 +274,7 @@ def test_losses_select_student_tokens_only(tiny_policy) -> None:
 class Mixed(Verify):
     """Conversations of different lengths in one batch: index 0 ends after one turn."""
 
-    def next_turn(self, episode: Episode) -> tuple[Insertion, ...] | None:
+    def next_turn(self, episode: Episode) -> NextTurn | None:
         return None if episode.index == 0 else super().next_turn(episode)
 
 
@@ -285,8 +287,8 @@ def test_conversations_end_one_by_one(tiny_policy) -> None:
 
 def test_too_many_turns_and_cut_turns_are_flagged(tiny_policy) -> None:
     class Endless(Verify):
-        def next_turn(self, episode: Episode) -> tuple[Insertion, ...] | None:
-            return (Insertion(ids=turn(self.processor, "again"), role=Role.TEMPLATE),)
+        def next_turn(self, episode: Episode) -> NextTurn | None:
+            return NextTurn(insertions=(Insertion(ids=turn(self.processor, "again"), role=Role.TEMPLATE),))
 
     rollouts, engine = collect(tiny_policy, Endless(tiny_policy.processor, max_turns=3))
     assert {r.status for r in rollouts} == {RolloutStatus.TRUNCATED_TURNS}
@@ -355,7 +357,7 @@ def test_scripted_answers_are_cut_like_any_other(tiny_policy) -> None:
     assert processor.decode(said[0][0].ids) == "<answer>x</answer>"
 
 
-def test_settings_of_rollouts() -> None:
+def test_settings_of_rollouts(tiny_policy) -> None:
     from groundrl.errors import ConfigError
 
     bad = (
@@ -374,6 +376,6 @@ def test_settings_of_rollouts() -> None:
     got = RolloutConfig(temperature=0.9, top_k=50, top_p=0.5, max_new_tokens=7).sampling()
     assert got == Sampling(temperature=0.9, top_k=50, top_p=0.5, max_new_tokens=7)
     with pytest.raises(ConfigError):
-        RolloutConfig().build_kind()
+        RolloutConfig().build_kind(tiny_policy.processor)
     with pytest.raises(ConfigError, match="text: must not be empty"):
         ScriptedEngineConfig(text="")

@@ -100,7 +100,9 @@ def fact(policy: Any, *words: str, world: World | None = None) -> str | None:
     config = compose_run(list(words))
     source = config.dataset.build(Split.TRAIN)
     engine: Any = None
-    collector = Collector(engine, policy.processor, config.prompt.build(), config.rollout.build_kind())
+    collector = Collector(
+        engine, policy.processor, config.prompt.build(), config.rollout.build_kind(policy.processor)
+    )
     return memory_fact(config, policy, Sampler(source, 0), collector, world or World())
 
 

@@ -20,12 +20,15 @@ class Sampling:
     temperature      0: the likeliest token; else logits are divided by it
     top_k, top_p     0 and 1: off. Truncation changes what is drawn, not the log-probs that are kept
     max_new_tokens   a completion that reaches it without an end token is truncated
+    choices          the completion is one of these texts and an end token, drawn token by token from what
+                     is left of them (empty: any text); its log-probs are those of that choice
     """
 
     temperature: float
     max_new_tokens: int
     top_k: int = 0
     top_p: float = 1.0
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +105,11 @@ class EngineConfig:
     """Settings every engine has. `max_batch` limits the completions drawn at once.
 
     scores_untruncated   whether log-probs stay those of the whole distribution under top-k and top-p
+    chooses              whether it can be held to `Sampling.choices`
     """
 
     scores_untruncated: ClassVar[bool] = True
+    chooses: ClassVar[bool] = False
 
     max_batch: int = field(default=256)
 
@@ -115,6 +120,10 @@ class EngineConfig:
     def copy_parts(self, processes: int) -> int:
         """How many processes a copy of the weights for sampling is spread over; 0 where none is kept."""
         return 0
+
+    def context_limit(self) -> int | None:
+        """Most tokens of a prompt and its completion together; None: as many as the model takes."""
+        return None
 
     def build(self, model: Any, processor: Any) -> Engine:
         raise ConfigError("", "this engine has no build()", todo="register a Config that overrides build")

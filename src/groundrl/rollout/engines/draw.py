@@ -42,6 +42,32 @@ def draw(logits: Tensor, noise: NDArray[np.float64], sampling: Sampling) -> tupl
     return token, _gather(logprobs, token)
 
 
+class Choices:
+    """Texts of which a completion has to be one, as token ids that end with an end token."""
+
+    def __init__(self, sequences: Sequence[Sequence[int]]) -> None:
+        self.sequences = [tuple(one) for one in sequences]
+
+    @property
+    def longest(self) -> int:
+        return max(map(len, self.sequences))
+
+    def following(self, drawn: Sequence[int]) -> list[int]:
+        """The tokens that may follow those drawn so far."""
+        length = len(drawn)
+        begun = [one for one in self.sequences if one[:length] == tuple(drawn) and len(one) > length]
+        return sorted({one[length] for one in begun})
+
+    def mask(self, logits: Tensor, drawn: Sequence[Sequence[int]]) -> Tensor:
+        """logits [B, V] with -inf for what may not follow `drawn[b]`; a row that is at an end stays."""
+        out = torch.full_like(logits, float("-inf"))
+        for row, ids in enumerate(drawn):
+            allowed = self.following(ids)
+            columns = torch.tensor(allowed, device=logits.device) if allowed else slice(None)
+            out[row, columns] = logits[row, columns]
+        return out
+
+
 def _truncate(logprobs: Tensor, sampling: Sampling) -> Tensor:
     """Probabilities [B, V], zero outside the top-k and outside the smallest set that holds top-p."""
     weights = logprobs.exp()

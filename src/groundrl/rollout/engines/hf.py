@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from groundrl.config.registry import register
 from groundrl.rollout.engines.base import EngineConfig
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 @dataclass(kw_only=True, slots=True)
 class HFEngineConfig(EngineConfig):
     """Settings of the Hugging Face engine."""
+
+    chooses: ClassVar[bool] = True
 
     def copy_parts(self, processes: int) -> int:
         """A process of several samples with a whole copy, as its own model is sharded."""

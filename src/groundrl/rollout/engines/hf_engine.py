@@ -19,7 +19,7 @@ from groundrl.models.forward import Row, completion_logits, decoder_inputs, pack
 from groundrl.models.processor import Processor
 from groundrl.models.sharding import full_state, is_sharded
 from groundrl.rollout.engines.base import Completion, Given, Request, Sampling
-from groundrl.rollout.engines.draw import draw, uniforms
+from groundrl.rollout.engines.draw import Choices, draw, uniforms
 
 COMPACT_BELOW = 0.75
 """Finished rows are dropped from the cache once the live share falls below this."""
@@ -104,16 +104,20 @@ class HFEngine:
             _select(cache, expand)
             logits, next_position = logits[expand], next_position[expand]
             mask = None if mask is None else mask[expand]
-        noise = uniforms([seed for _, seed in chunk], sampling.max_new_tokens)
-        ids = np.zeros((len(chunk), sampling.max_new_tokens), dtype=np.int64)
-        logprobs = np.zeros((len(chunk), sampling.max_new_tokens), dtype=np.float32)
+        choices = self._choices(sampling)
+        steps = choices.longest if choices else sampling.max_new_tokens
+        noise = uniforms([seed for _, seed in chunk], steps)
+        ids = np.zeros((len(chunk), steps), dtype=np.int64)
+        logprobs = np.zeros((len(chunk), steps), dtype=np.float32)
         lengths = np.zeros(len(chunk), dtype=np.int64)
         ended = np.zeros(len(chunk), dtype=bool)
         live = np.arange(len(chunk))  # chunk index of each cache row
         banned = torch.tensor(self.processor.banned_ids, dtype=torch.long, device=device)
         stops = np.array(sorted(self.processor.eos_ids))
-        for t in range(sampling.max_new_tokens):
+        for t in range(steps):
             logits = logits.float().index_fill(1, banned, float("-inf"))
+            if choices:
+                logits = choices.mask(logits, ids[live, :t].tolist())
             token, logprob = draw(logits, noise[live, t], sampling)
             drawn = token.cpu().numpy()
             writable = ~ended[live]
@@ -122,7 +126,7 @@ class HFEngine:
             lengths[live[writable]] += 1
             ended[live[writable]] = np.isin(drawn[writable], stops)
             running = ~ended[live]
-            if not running.any() or t + 1 == sampling.max_new_tokens:
+            if not running.any() or t + 1 == steps:
                 break
             if running.mean() < COMPACT_BELOW:
                 keep = torch.from_numpy(np.flatnonzero(running)).to(device)
@@ -138,6 +142,11 @@ class HFEngine:
             Completion(ids=ids[i, :n].copy(), logprobs=logprobs[i, :n].copy(), finished=bool(ended[i]))
             for i, n in enumerate(lengths.tolist())
         ]
+
+    def _choices(self, sampling: Sampling) -> Choices | None:
+        end = int(self.processor.tokenizer.eos_token_id)
+        found = [[*self.processor.encode(text).tolist(), end] for text in sampling.choices]
+        return Choices(found) if found else None
 
     def _prefill(
         self, prompts: Sequence[Request], device: torch.device

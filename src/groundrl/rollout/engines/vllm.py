@@ -47,6 +47,7 @@ class VllmConfig(EngineConfig):
     """
 
     scores_untruncated: ClassVar[bool] = False
+    chooses: ClassVar[bool] = True
 
     precision: EnginePrecision = EnginePrecision.policy
     max_model_len: int = 4096
@@ -105,6 +106,9 @@ class VllmConfig(EngineConfig):
 
     def copy_parts(self, processes: int) -> int:
         return self.tensor_parallel_size
+
+    def context_limit(self) -> int | None:
+        return self.max_model_len
 
     def build(self, model: Any, processor: Any) -> Engine:
         if not installed():

@@ -147,6 +147,7 @@ class VllmEngine:
             logprobs=0,
             stop_token_ids=sorted(self.processor.eos_ids),
             logit_bias=dict.fromkeys(self.processor.banned_ids, float("-inf")),
+            choices=sampling.choices,
         )
 
     def _complete(self, prompts: list[Prompt], params: list[Any], stage: str) -> list[Any]:

@@ -7,7 +7,7 @@ import json
 import os
 import random
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +121,15 @@ def start(folder: Path, model: Any, config: VllmConfig, family: Family) -> Any:
         return LLM(**settings)
 
 
-def sampling_params(**settings: Any) -> Any:
-    """vLLM's SamplingParams; nothing is turned into text."""
-    from vllm import SamplingParams  # pyright: ignore[reportMissingImports]
+def sampling_params(*, choices: Sequence[str] = (), **settings: Any) -> Any:
+    """vLLM's SamplingParams; nothing is turned into text. choices: texts of which one is to be written."""
+    from vllm.sampling_params import (  # pyright: ignore[reportMissingImports]
+        SamplingParams,
+        StructuredOutputsParams,
+    )
 
+    if choices:
+        settings["structured_outputs"] = StructuredOutputsParams(choice=list(choices))
     return SamplingParams(detokenize=False, **settings)
 
 

@@ -41,7 +41,9 @@ def data_url(picture: Any) -> str:
 
 def drawing(sampling: Sampling, seed: int, processor: Processor) -> Body:
     """Sampling parameters of one completion."""
+    chosen: Body = {"structured_outputs": {"choice": list(sampling.choices)}} if sampling.choices else {}
     return {
+        **chosen,
         "temperature": sampling.temperature,
         "max_tokens": sampling.max_new_tokens,
         "seed": seed & SEED_BITS,
