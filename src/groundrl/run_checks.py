@@ -24,6 +24,7 @@ from groundrl.evaluation.metrics import SampleResult, summarise
 from groundrl.learner.algorithms import EvalOnlyConfig, GRPOConfig, SFTConfig
 from groundrl.rewards.rubric import Rubric
 from groundrl.rollout.written import written_rollout
+from groundrl.tracking.base import HELD_OUT, Prefix
 from groundrl.types import ImageFrame, Rollout, Sample, Task
 from groundrl.world import World
 
@@ -122,9 +123,12 @@ def _metric(config: RunConfig, rubric: Rubric) -> None:
     """`eval.metric` must be one that this run's evaluation will measure."""
     name, k = config.eval.metric, config.eval.sampled_k
     prefix, _, leaf = name.partition("/")
-    if prefix not in ("greedy", "sampled") or not leaf:
-        todo = "e.g. greedy/iou"
-        raise ConfigError("eval.metric", "must be greedy/NAME or sampled/NAME", got=name, todo=todo)
+    if prefix not in HELD_OUT or not leaf:
+        forms = " or ".join(f"{one}/NAME" for one in HELD_OUT)
+        raise ConfigError("eval.metric", f"must be {forms}", got=name, todo="e.g. greedy/iou")
+    if prefix == "verified" and config.loop() is None:
+        todo = "use greedy/NAME, rollout=self_verify, or verify@eval.verify=loop"
+        raise ConfigError("eval.metric", "no answer is verified in this run", got=name, todo=todo)
     if prefix == "sampled" and k == 0:
         problem = "eval.sampled_k is 0, so nothing is sampled"
         raise ConfigError("eval.metric", problem, got=name, todo="use greedy/NAME")
@@ -151,10 +155,13 @@ def _measured(config: RunConfig, rubric: Rubric, k: int) -> list[str]:
         if len(kinds) == 2 or (sample.task is not Task.ovd and index):
             break
     results = [
-        SampleResult.of([rubric.grade(_silent(sample, index), sample) for index in range(k)])
+        SampleResult.of(
+            [rubric.grade(_silent(sample, index), sample) for index in range(k)],
+            [()] if config.eval.metric.startswith("verified/") else (),
+        )
         for sample in kinds.values()
     ]
-    prefix = "sampled" if config.eval.metric.startswith("sampled/") else "greedy"
+    prefix: Prefix = next(one for one in HELD_OUT if config.eval.metric.startswith(f"{one}/"))
     names = list(summarise(results, prefix=prefix, resamples=0))
     sizes = COCO_SIZES if f"{prefix}/ap" in names else ()
     return [*names, *(f"{prefix}/{size}" for size in sizes)]

@@ -15,6 +15,7 @@ from groundrl.models.config import Attention, ModelConfig, Precision
 from groundrl.prompting.prompt import PromptConfig
 from groundrl.rewards.rubric import RubricConfig
 from groundrl.rollout.config import RolloutConfig
+from groundrl.rollout.verify_loop import VerifyConfig
 from groundrl.tracking.config import TrackerConfig
 from groundrl.types import Task
 
@@ -152,6 +153,10 @@ class RunConfig:
             raise ConfigError("seed", "must lie in [0, 2^31)", got=self.seed, todo="use 0, 1, 2, ...")
         if self.threads is not None and self.threads < 1:
             raise ConfigError("threads", "must be >= 1 or null", got=self.threads, todo="use 1 at tiny scale")
+
+    def loop(self) -> VerifyConfig | None:
+        """The loop in which evaluation verifies answers: its own, or that of the rollout."""
+        return self.eval.verify or self.rollout.loop()
 
     def check(self, invocation: Invocation) -> None:
         """Raise ConfigError when settings of different groups do not go together."""

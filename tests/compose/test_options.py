@@ -146,15 +146,23 @@ def grounding_files(folder: Path) -> dict[str, str]:
     return {key: str(file) for key, (file, _) in files.items()}
 
 
+PLACED = {
+    "reward/term": "reward.terms.extra",
+    "eval/benchmark": "eval.benchmarks.extra",
+    "verify": "eval.verify",
+}
+"""Groups without a default, and where an option of theirs is put."""
+
+
 def word_of(group: str, option: str) -> str:
-    place = {"reward/term": "reward.terms.extra", "eval/benchmark": "eval.benchmarks.extra"}.get(group)
+    place = PLACED.get(group)
     return f"+{group}@{place}={option}" if place else f"{group}={option}"
 
 
 def test_the_default_options_together() -> None:
     config, invocation = typed(compose_words([]), [], multirun=False)
     assert invocation.overrides == ()
-    assert {group for group, _ in OPTIONS} - set(DEFAULTS) == {"reward/term", "eval/benchmark"}
+    assert {group for group, _ in OPTIONS} - set(DEFAULTS) == set(PLACED)
     assert (str(config.task.name), DEFAULTS["task"], DEFAULTS["dataset"]) == ("rec", "rec", "shapes_rec")
 
 
@@ -173,8 +181,7 @@ def test_option(group: str, option: str, files: dict[str, str]) -> None:
     assert invocation.experiment == (option if group == "experiment" else None)
     if group != "experiment":  # presets change other groups and have no node of their own
         node: Any = config
-        own = group.replace("reward/term", "reward/terms/extra").replace("/benchmark", "/benchmarks/extra")
-        for part in own.split("/"):
+        for part in PLACED.get(group, group).replace("/", ".").split("."):
             node = node[part] if isinstance(node, dict) else getattr(node, part)
         assert not is_base(type(node))
     assert yaml.safe_load(yaml.safe_dump(invocation.resolved)) == invocation.resolved

@@ -51,6 +51,7 @@ RUNS = (
         "tracker.gallery_train_every=1",
     ),
     (*SMALL, "algorithm=sft", "algorithm.num_steps=1", "algorithm.batch_size=2"),
+    (*SMALL, "rollout=self_verify", "algorithm.num_steps=1"),
     (*SMALL, "algorithm=sft", "algorithm.num_steps=2", "eval.every=1", "eval=rec", "eval.only=[lisa]"),
 )
 NOT_TRACED = (ScaleConfig, TaskScale, TaskConfig, CustomRubricConfig)

@@ -16,7 +16,7 @@ import torch
 import train
 from tests.cli import make_cli
 from tests.tiny import ask, varied_contexts
-from tests.vllm.test_vllm_engine import GREEDY, WARM, gap, requests, texts, trained
+from tests.vllm.test_vllm_engine import GREEDY, WARM, check_choices, gap, requests, texts, trained
 
 from groundrl.config.compose import compose_run
 from groundrl.errors import EngineError
@@ -170,3 +170,9 @@ def test_a_batch_drawn_beside_the_learner_is_the_one_drawn_before_it(
     beside, after = ([(one["sample_id"], one["text"]) for one in rows] for rows in stored)
     assert beside == after
     assert len(beside) == 4 * 2 * 4
+
+
+def test_a_completion_can_be_held_to_texts(server, tiny_policy) -> None:
+    contexts = varied_contexts(tiny_policy.processor)
+    made = server.generate(requests(contexts), replace(WARM, choices=("<YES>", "<NO>")))
+    check_choices(made, tiny_policy.processor)

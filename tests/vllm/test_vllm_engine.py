@@ -9,17 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.tiny import ask, experience, learner, scorer, varied_contexts
+from tests.tiny import SIZES, ask, experience, learner, picture, scorer, varied_contexts
 
+from groundrl.config.compose import compose_run
 from groundrl.errors import ConfigError, EngineError
 from groundrl.models.config import LoraConfig
 from groundrl.models.family import QWEN25_VL
 from groundrl.models.forward import Row
 from groundrl.models.lora import inject
+from groundrl.prompting.prompt import PromptConfig
+from groundrl.rollout.collect import Collector
 from groundrl.rollout.engines.base import Completion, Given, Request, Sampling
 from groundrl.rollout.engines.hf_engine import HFEngine
 from groundrl.rollout.engines.vllm_prompt import as_prompt
 from groundrl.rollout.episode import Context
+from groundrl.types import Role, Sample, Task, Truth
 
 WARM = Sampling(temperature=1.0, max_new_tokens=24)
 GREEDY = Sampling(temperature=0.0, max_new_tokens=24)
@@ -239,3 +243,55 @@ def test_completions_of_one_prompt_share_its_computation(engine, tiny_policy, mo
     engine.reset_caches()
     engine.generate(requests(contexts, (5,)), WARM)
     assert seen[3:] == [128, 0]
+
+
+def check_choices(made: Sequence[Sequence[Completion]], processor: Any) -> list[str]:
+    """The texts that were chosen, after a check that each is one of the two and ended."""
+    drawn = [processor.decode(one.ids) for row in made for one in row]
+    assert set(drawn) <= {"<YES>", "<NO>"}
+    assert all(one.finished for row in made for one in row)
+    assert all(int(one.ids[-1]) in processor.eos_ids for row in made for one in row)
+    return drawn
+
+
+def test_a_completion_can_be_held_to_texts(engine, tiny_policy) -> None:
+    """Which the untaught tiny model never writes by itself."""
+    contexts = varied_contexts(tiny_policy.processor)
+    choosing = replace(WARM, choices=("<YES>", "<NO>"))
+    drawn = check_choices(
+        engine.generate(requests(contexts, tuple(range(8))), choosing), tiny_policy.processor
+    )
+    assert len(set(drawn)) == 2
+    again = engine.generate(requests(contexts, tuple(range(8))), choosing)
+    assert check_choices(again, tiny_policy.processor) == drawn
+    free = engine.generate(requests(contexts, (0,)), WARM)
+    assert not any("YES" in tiny_policy.processor.decode(row[0].ids) for row in free)
+
+
+def test_conversations_go_through_the_engine(engine, tiny_policy) -> None:
+    """Answers, verdicts and second answers: every sampled token has the learner's log-prob in its place."""
+    processor = tiny_policy.processor
+    config = compose_run(["rollout=self_verify", "rollout/engine=vllm"]).rollout
+    kind = config.build_kind(processor)
+    collector = Collector(engine, processor, PromptConfig().build(), kind, limit=512)
+    samples = [
+        Sample(
+            id=f"s{n}",
+            task=Task.text,
+            images=tuple(picture(size, 5 * n + m) for m, size in enumerate(sizes)),
+            truth=Truth(answer="a"),
+            question="red circle",
+        )
+        for n, sizes in enumerate(SIZES)
+    ]
+    rollouts = collector.collect(samples, 3, Sampling(temperature=1.0, max_new_tokens=40), seed=(2,))
+    several = [rollout for rollout in rollouts if rollout.turns > 2]
+    assert len(several) >= 3
+    for rollout in rollouts:
+        (segment,) = rollout.segments
+        row = Row(prompt=segment.prompt_ids, images=segment.images, completion=segment.response_ids)
+        with torch.no_grad():
+            scores = scorer(processor, 1.0)(tiny_policy.model, [row]).logprobs[0].numpy()
+        answered = segment.roles == Role.STUDENT
+        known = segment.behaviour_logprobs[answered]
+        np.testing.assert_allclose(scores[: len(answered)][answered], known, atol=1e-4)

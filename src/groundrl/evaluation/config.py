@@ -12,6 +12,8 @@ from groundrl.data.base import DatasetConfig
 from groundrl.data.rows import OnError
 from groundrl.errors import ConfigError
 from groundrl.prompting.prompt import PromptConfig
+from groundrl.rollout.verify_loop import VerifyConfig
+from groundrl.tracking.base import HELD_OUT
 
 
 class Measure(StrEnum):
@@ -68,6 +70,8 @@ class EvalConfig:
     benchmarks      by name; evaluated before and after training, and alone by algorithm=eval_only
     only            names of the benchmarks to evaluate (empty: all)
     during          evaluate benchmarks during training too, as often as the held-out split
+    verify          the loop in which answers are drawn for verified/..., beside the single pass (null: that
+                    of the rollout, if it has one)
     on_missing      what to do with a benchmark whose files are not there: raise, or skip (reported)
     """
 
@@ -82,6 +86,7 @@ class EvalConfig:
     benchmarks: dict[str, BenchmarkConfig] = field(default_factory=dict[str, BenchmarkConfig])
     only: list[str] = field(default_factory=list[str])
     during: bool = False
+    verify: VerifyConfig | None = None
     on_missing: OnError = OnError.raise_
 
     def __post_init__(self) -> None:
@@ -92,8 +97,8 @@ class EvalConfig:
         if self.sampled_k < 0:
             raise ConfigError("sampled_k", "must be >= 0", got=self.sampled_k, todo="use 0 for greedy only")
         for name in self.benchmarks:
-            if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or name in ("greedy", "sampled"):
-                todo = "use letters, digits, _ and -, and not greedy or sampled"
+            if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or name in HELD_OUT:
+                todo = f"use letters, digits, _ and -, and not {', '.join(HELD_OUT)}"
                 raise ConfigError("benchmarks", "a name goes into files and metrics", got=name, todo=todo)
         for name in self.only:
             if name not in self.benchmarks:

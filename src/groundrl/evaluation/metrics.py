@@ -15,6 +15,7 @@ ovd             ap, ap50, ap75, and ap_small, ap_medium, ap_large where there ar
                 box of the same label), false_alarm (share of answers that claim anything, over samples
                 without true boxes)
 mcq, numeric, yes_no, text, region_label: accuracy; point: point_f1 (see `answers`)
+verified only   turns, verdicts and what became of first answers (see `verification`)
 sampled only    pass@k, the share of samples with a correct completion among k (rec: acc50; ovd: single-image
                 AP50 of 1; questions: accuracy), and best@k, the mean of the best IoU (rec) or single-image
                 AP (ovd)
@@ -25,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,42 +37,55 @@ from groundrl.evaluation.coco import coco_metrics
 from groundrl.evaluation.detection import CocoSet
 from groundrl.evaluation.grounding import CORRECT_IOU, accuracy_name, false_alarm, rec_values
 from groundrl.evaluation.monitors import DISTINCT, monitors, think_distinct
+from groundrl.evaluation.verification import (
+    RATIOS,
+    Course,
+    course_values,
+    verdicts_of,
+    verifier_statistic,
+)
 from groundrl.geometry.boxes import Float64
 from groundrl.geometry.labels import normalise_label
 from groundrl.parsing.answer import Answer, ParseStatus
 from groundrl.rewards.ap import answer_average_precision
 from groundrl.rewards.detection import COCO_THRESHOLDS, Scene, count_duplicates, scene_of
 from groundrl.rewards.graded import Graded
+from groundrl.tracking.base import Prefix
 from groundrl.types import Missing, RewardBreakdown, Rollout, RolloutStatus, Sample, Task
 
-Prefix = Literal["greedy", "sampled"]
 Values = dict[str, float]
 _SOLVED = accuracy_name(CORRECT_IOU)
+BEST = {Task.rec: "iou", Task.ovd: "image_ap"}
 EXTREMES: dict[str, Callable[[ArrayLike], float]] = {"tokens_min": np.min, "tokens_max": np.max}
 """Metrics that are the extreme over samples, not their mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleResult:
-    """One sample with its k completions: what was written, how it was read, what it was worth."""
+    """One sample with its k completions: what was written, how it was read, what it was worth.
+
+    earlier  per completion, the answers before its last one, as they were read; empty where there are none
+    """
 
     sample: Sample
     rollouts: Sequence[Rollout]
     answers: Sequence[Answer]
     breakdowns: Sequence[RewardBreakdown]
+    earlier: Sequence[Sequence[Answer]] = ()
 
     def __post_init__(self) -> None:
         if not len(self.rollouts) == len(self.answers) == len(self.breakdowns) >= 1:
             raise ValueError(f"sample {self.sample.id}: needs one answer and one breakdown per rollout")
 
     @classmethod
-    def of(cls, graded: Sequence[Graded]) -> SampleResult:
+    def of(cls, graded: Sequence[Graded], earlier: Sequence[Sequence[Answer]] = ()) -> SampleResult:
         """The graded rollouts of one sample (at least one)."""
         return cls(
             sample=graded[0].sample,
             rollouts=[one.rollout for one in graded],
             answers=[one.answer for one in graded],
             breakdowns=[one.breakdown for one in graded],
+            earlier=earlier,
         )
 
 
@@ -111,15 +124,37 @@ def _detection(sample: Sample, answer: Answer) -> Values:
     }
 
 
+def is_right(rollout: Rollout, sample: Sample, answer: Answer) -> bool | None:
+    """Whether an answer is right: rec above IoU 0.5, ovd with single-image AP50 of 1, questions with an
+    accuracy of 1; None where that is not defined (points, an unknown truth)."""
+    if sample.task is Task.rec:
+        return bool(rec_values(answer, sample.truth)[_SOLVED])
+    if sample.task is Task.ovd:
+        return answer_average_precision(answer, sample, (0.5,)) == 1
+    accuracy = answer_values(rollout, sample, answer).get("accuracy")
+    return None if accuracy is None else accuracy == 1
+
+
+def _course(result: SampleResult, index: int) -> Course:
+    rollout, earlier = result.rollouts[index], result.earlier[index] if result.earlier else ()
+    answers = [*earlier, result.answers[index]]
+    right = tuple(is_right(rollout, result.sample, answer) for answer in answers)
+    return Course(right=right, verdicts=verdicts_of(rollout))
+
+
 def _completion_values(result: SampleResult) -> list[Values]:
     sample, rows = result.sample, list[Values]()
-    for rollout, answer, breakdown in zip(result.rollouts, result.answers, result.breakdowns, strict=True):
+    for index, (rollout, answer, breakdown) in enumerate(
+        zip(result.rollouts, result.answers, result.breakdowns, strict=True)
+    ):
         values = _common(rollout, answer, breakdown) | monitors(rollout, sample, answer)
         if sample.task is Task.rec:
             values |= rec_values(answer, sample.truth)
         elif sample.task is Task.ovd:
             values |= _detection(sample, answer)
         values |= answer_values(rollout, sample, answer)
+        if result.earlier:
+            values |= course_values(rollout, _course(result, index))
         rows.append(values)
     return rows
 
@@ -127,17 +162,14 @@ def _completion_values(result: SampleResult) -> list[Values]:
 def _best(result: SampleResult, rows: list[Values]) -> Values:
     """pass@k and best@k of one sample."""
     count, sample = len(rows), result.sample
-    if sample.task is Task.rec:
-        solved = any(row[_SOLVED] for row in rows)
-        best = max(row["iou"] for row in rows)
-    elif sample.task is Task.ovd:
-        solved = any(answer_average_precision(answer, sample, (0.5,)) == 1 for answer in result.answers)
-        best = max(row["image_ap"] for row in rows)
-    elif all("accuracy" in row for row in rows):
-        return {f"pass@{count}": float(any(row["accuracy"] == 1 for row in rows))}
-    else:
+    pairs = zip(result.rollouts, result.answers, strict=True)
+    right = [is_right(rollout, sample, answer) for rollout, answer in pairs]
+    if None in right:
         return {}
-    return {f"pass@{count}": float(solved), f"best@{count}": best}
+    values = {f"pass@{count}": float(any(right))}
+    if sample.task in BEST:
+        values[f"best@{count}"] = max(row[BEST[sample.task]] for row in rows)
+    return values
 
 
 def per_sample(results: Sequence[SampleResult]) -> dict[str, dict[str, float]]:
@@ -241,20 +273,21 @@ def summarise(
 ) -> dict[str, Metric]:
     """All metrics of one benchmark, as `<prefix>/<name>`, sorted by name.
 
-    greedy results hold one completion a sample; sampled ones the same number k for all and get pass@k and
-    best@k. Where tasks are mixed, a metric covers the samples of the tasks that have it. The interval of
-    an extreme is that of the extreme of resamples, so it never goes beyond the value. Raises ValueError
-    on an empty list, a repeated sample id, or completion counts that do not fit. With `resamples` 0, which is
-    for comparing checkpoints and for names, the APs are our own, equal to pycocotools' up to rounding.
+    greedy and verified results hold one completion a sample; sampled ones the same number k for all and get
+    pass@k and best@k. Where tasks are mixed, a metric covers the samples of the tasks that have it. The
+    interval of an extreme is that of the extreme of resamples, so it never goes beyond the value. Raises
+    ValueError on an empty list, a repeated sample id, or completion counts that do not fit. With `resamples`
+    0, which is for comparing checkpoints and for names, the APs are our own, equal to pycocotools' up to
+    rounding.
     """
     if not results:
         raise ValueError("no results to summarise")
     counts = {len(result.rollouts) for result in results}
-    if len(counts) > 1 or (prefix == "greedy" and counts != {1}):
+    if len(counts) > 1 or (prefix != "sampled" and counts != {1}):
         raise ValueError(f"{prefix} results with {sorted(counts)} completions a sample")
     metrics: dict[str, Metric] = {}
     for name, vector in per_sample(results).items():
-        if prefix == "greedy" and name.startswith(("pass@", "best@")):
+        if prefix != "sampled" and name.startswith(("pass@", "best@")):
             continue
         values = np.array(list(vector.values()), dtype=np.float64)
         if name in EXTREMES:
@@ -262,6 +295,18 @@ def summarise(
             metrics[name] = bootstrap(statistic, len(values), seed=seed, resamples=resamples)
         else:
             metrics[name] = bootstrap_mean(values, seed=seed, resamples=resamples)
+    if any(result.earlier for result in results):
+        courses = [_course(result, index) for result in results for index in range(len(result.earlier))]
+        whole = verifier_statistic(courses, np.arange(len(courses)))
+        kept = np.flatnonzero(np.isfinite(whole))
+        if len(kept):
+            ratios = bootstrap_many(
+                lambda indices: verifier_statistic(courses, indices)[kept],
+                len(courses),
+                seed=seed,
+                resamples=resamples,
+            )
+            metrics |= {RATIOS[place]: ratio for place, ratio in zip(kept.tolist(), ratios, strict=True)}
     if detection := _detection_results(results):
         names, statistic = _dataset_statistic(detection)
         intervals = bootstrap_many(statistic, len(detection), seed=seed, resamples=resamples)

@@ -14,7 +14,7 @@ from typing import Any
 from groundrl.errors import CheckpointError
 from groundrl.rollout.written import written_rollout
 from groundrl.tracking.lines import JsonLines, read_lines, write_atomic
-from groundrl.types import CoordinateSpace, ImageFrame, Rollout, RolloutStatus
+from groundrl.types import CoordinateSpace, ImageFrame, Role, Rollout, RolloutStatus, Said
 
 
 class Journal:
@@ -65,7 +65,7 @@ class Journal:
 
 
 def read_answers(path: Path) -> list[tuple[str, Rollout]]:
-    """(greedy or sampled, rollout) of each line. Raises CheckpointError for lines that are no answers."""
+    """(how it was drawn, rollout) of each line. Raises CheckpointError for lines that are no answers."""
     found = read_lines(path)
     if found.unreadable > 1:
         raise CheckpointError(f"{path}: {found.unreadable} lines cannot be read; delete it to evaluate anew")
@@ -86,6 +86,7 @@ def _record(kind: str, rollout: Rollout) -> dict[str, Any]:
         "text": rollout.text,
         "frames": [[frame.original, frame.processed] for frame in rollout.frames],
         "space": str(rollout.coordinate_space),
+        **({"said": [[one.role, one.text, one.tokens] for one in rollout.said]} if rollout.said else {}),
     }
 
 
@@ -99,4 +100,8 @@ def _rollout(entry: Mapping[str, Any]) -> Rollout:
         tokens=int(entry["tokens"]),
         think_tokens=entry.get("think_tokens"),
         index=int(entry["index"]),
+        said=tuple(
+            Said(role=Role(role), text=str(text), tokens=int(tokens))
+            for role, text, tokens in entry.get("said", ())
+        ),
     )

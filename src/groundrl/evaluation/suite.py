@@ -14,28 +14,42 @@ from groundrl.data.base import SampleSource
 from groundrl.errors import CheckpointError, ConfigError
 from groundrl.evaluation.bootstrap import Metric, paired_difference
 from groundrl.evaluation.config import EvalConfig, Measure
-from groundrl.evaluation.metrics import EXTREMES, SampleResult, dataset_difference, per_sample, summarise
+from groundrl.evaluation.metrics import (
+    EXTREMES,
+    SampleResult,
+    dataset_difference,
+    per_sample,
+    summarise,
+)
 from groundrl.evaluation.sources import source_difference, source_metrics
 from groundrl.evaluation.stored import Journal, read_answers
+from groundrl.evaluation.verification import answers_of
+from groundrl.parsing.answer import Answer
 from groundrl.rewards.grader import Grader
 from groundrl.rollout.collect import Collector
 from groundrl.rollout.engines.base import Sampling
 from groundrl.rollout.episode import Context
-from groundrl.tracking.base import Interval
+from groundrl.tracking.base import HELD_OUT, Interval, Prefix
 from groundrl.types import Rollout, Sample
 from groundrl.world import World
 
+GAPS = frozenset({"accuracy", "iou", "acc50", "image_ap", "point_f1", "reward/total"})
+"""Metrics of which the loop's gain over the single pass is measured, where the task has them."""
 KEPT_BYTES = 256 * 2**20
 """Image patches that a suite keeps between evaluations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What one evaluation measured: flat metrics, and the results they were made from."""
+    """What one evaluation measured: flat metrics, and the results they were made from by how their answers
+    were drawn (each of HELD_OUT; empty where it was not asked for)."""
 
     metrics: dict[str, Metric]
-    greedy: list[SampleResult]
-    sampled: list[SampleResult]
+    results: dict[str, list[SampleResult]]
+
+    @property
+    def greedy(self) -> list[SampleResult]:
+        return self.results["greedy"]
 
 
 class Judge:
@@ -46,15 +60,27 @@ class Judge:
         self.grader = grader
         self.extra = measure
 
-    def measure(self, greedy: list[SampleResult], sampled: list[SampleResult]) -> Evaluation:
-        """The metrics of judged answers."""
+    def measure(
+        self,
+        greedy: list[SampleResult],
+        sampled: list[SampleResult],
+        verified: Sequence[SampleResult] = (),
+    ) -> Evaluation:
+        """The metrics of judged answers; verified/gap_NAME is by how much the loop changes NAME."""
+        results = {"greedy": greedy, "sampled": sampled, "verified": list(verified)}
         seed, resamples = self.config.seed, self.config.resamples
-        metrics = summarise(greedy, prefix="greedy", seed=seed, resamples=resamples)
+        metrics: dict[str, Metric] = {}
+        for prefix in HELD_OUT:
+            if results[prefix]:
+                metrics |= summarise(results[prefix], prefix=prefix, seed=seed, resamples=resamples)
         more = source_metrics(greedy, self.extra, seed=seed, resamples=resamples)
         metrics |= {f"greedy/{name}": metric for name, metric in more.items()}
-        if sampled:
-            metrics |= summarise(sampled, prefix="sampled", seed=seed, resamples=resamples)
-        return Evaluation(metrics=metrics, greedy=greedy, sampled=sampled)
+        if verified:
+            once, looped = per_sample(greedy), per_sample(verified)
+            for name in GAPS & once.keys() & looped.keys():
+                gap = paired_difference(once[name], looped[name], seed=seed, resamples=resamples)
+                metrics[f"verified/gap_{name}"] = gap
+        return Evaluation(metrics=dict(sorted(metrics.items())), results=results)
 
     def grade(
         self, samples: Sequence[Sample], rollouts: Sequence[Rollout], progress: float
@@ -73,15 +99,24 @@ class Judge:
             next(scored) if rubric.scores(sample.task) else rubric.read(rollout, sample)
             for rollout, sample in pairs
         ]
-        return [SampleResult.of(graded[start : start + k]) for start in range(0, len(graded), k)]
+        earlier = [self._earlier(rollout, sample) for rollout, sample in pairs]
+        looped = any(rollout.said for rollout in rollouts)
+        return [
+            SampleResult.of(graded[start : start + k], earlier[start : start + k] if looped else ())
+            for start in range(0, len(graded), k)
+        ]
+
+    def _earlier(self, rollout: Rollout, sample: Sample) -> list[Answer]:
+        """The answers that were taken back, as the same parser reads them."""
+        texts = answers_of(rollout)[:-1]
+        return [self.grader.rubric.parse(replace(rollout, text=text), sample) for text in texts]
 
     def difference(self, before: Evaluation, after: Evaluation) -> dict[str, Metric]:
         """after - before for every metric, paired by sample, with its interval."""
         out: dict[str, Metric] = {}
         seed, resamples = self.config.seed, self.config.resamples
-        for prefix in ("greedy", "sampled"):
-            old: list[SampleResult] = getattr(before, prefix)
-            new: list[SampleResult] = getattr(after, prefix)
+        for prefix in HELD_OUT:
+            old, new = before.results[prefix], after.results[prefix]
             if not old or not new:
                 continue
             old_vectors, new_vectors = per_sample(old), per_sample(new)
@@ -101,6 +136,7 @@ class Suite:
 
     The first samples are kept with their prepared images, up to `KEPT_BYTES`; later ones are prepared again
     by every evaluation. The results of the first `shown` samples hold their images, others do not.
+    `verifying` answers in a loop of verification, greedily, beside the single pass of `collector`.
     """
 
     def __init__(
@@ -113,8 +149,10 @@ class Suite:
         *,
         shown: int = 0,
         world: World | None = None,
+        verifying: Collector | None = None,
     ) -> None:
         self.config = config
+        self.verifying = verifying
         self.world = world or World()
         self.shown = shown
         self.source = source
@@ -145,17 +183,21 @@ class Suite:
         progress: goes to the rubric. journal: answers that it holds are taken from it, others are added.
         """
         count, k = self.count(wanted), self.config.sampled_k
-        greedy = self._answers("greedy", count, 1, replace(self.sampling, temperature=0.0), progress, journal)
+        likeliest = replace(self.sampling, temperature=0.0)
+        greedy = self._answers("greedy", count, 1, likeliest, progress, journal)
         sampled = self._answers("sampled", count, k, self.sampling, progress, journal) if k else []
-        return self.judge.measure(greedy, sampled)
+        verified: list[SampleResult] = []
+        if self.verifying is not None:
+            verified = self._answers("verified", count, 1, likeliest, progress, journal)
+        return self.judge.measure(greedy, sampled, verified)
 
     def best_value(self, evaluation: Evaluation) -> float:
         """`eval.metric` on the first `eval.every_samples` samples, so that all evaluations compare.
 
         Raises ConfigError when there is no such metric.
         """
-        prefix = "greedy" if self.config.metric.startswith("greedy/") else "sampled"
-        results: list[SampleResult] = getattr(evaluation, prefix)[: self.config.every_samples]
+        prefix: Prefix = next(one for one in HELD_OUT if self.config.metric.startswith(f"{one}/"))
+        results = evaluation.results[prefix][: self.config.every_samples]
         metrics = summarise(results, prefix=prefix, seed=self.config.seed, resamples=0)
         if self.config.metric not in metrics:
             known = ", ".join(sorted(metrics))
@@ -174,7 +216,8 @@ class Suite:
             known = [journal.take(kind, len(piece) * k) if journal is not None else None for piece in turn]
             own: list[SampleResult] = []
             if self.world.rank < len(turn):
-                own = self._judged(turn[self.world.rank], known[self.world.rank], k, sampling, progress)
+                piece, stored = turn[self.world.rank], known[self.world.rank]
+                own = self._judged(kind, piece, stored, k, sampling, progress)
             results = self.world.gather_flat(own)
             if journal is not None:
                 pairs = zip(turn, known, strict=True)
@@ -184,12 +227,19 @@ class Suite:
         return out
 
     def _judged(
-        self, piece: range, known: list[Rollout] | None, k: int, sampling: Sampling, progress: float
+        self,
+        kind: str,
+        piece: range,
+        known: list[Rollout] | None,
+        k: int,
+        sampling: Sampling,
+        progress: float,
     ) -> list[SampleResult]:
         """The judged answers to the samples of a piece: `known`, or drawn now."""
         samples, contexts = self._prepared(piece, contexts=known is None)
         if known is None:
-            known = self.collector.collect(
+            looped = self.verifying if kind == "verified" else None
+            known = (looped or self.collector).collect(
                 samples, k, sampling, seed=(self.config.seed,), first=piece.start, contexts=contexts
             )
         _check_same(samples, known, k)
@@ -217,7 +267,7 @@ def judged(path: Path, samples: Sequence[Sample], judge: Judge, *, progress: flo
     """A stored evaluation of `samples`, judged again. Raises CheckpointError when it is of others, or was
     not finished."""
     stored = read_answers(path)
-    results: dict[str, list[SampleResult]] = {"greedy": [], "sampled": []}
+    results: dict[str, list[SampleResult]] = {prefix: [] for prefix in HELD_OUT}
     for kind, graded in results.items():
         rollouts = [rollout for own, rollout in stored if own == kind]
         if kind == "greedy" and len(rollouts) < len(samples):
@@ -226,12 +276,12 @@ def judged(path: Path, samples: Sequence[Sample], judge: Judge, *, progress: flo
                 "not finished; go on with it by resume=RUN_DIR"
             )
         k, rest = divmod(len(rollouts), len(samples))
-        if rest or (kind == "greedy" and k != 1):
+        if rest or (kind == "greedy" and k != 1) or (kind == "verified" and k > 1):
             raise CheckpointError(f"{path} holds answers to other samples than are evaluated")
         _check_same(samples, rollouts, k)
         if rollouts:
             graded += judge.grade(samples, rollouts, progress)
-    return judge.measure(results["greedy"], results["sampled"])
+    return judge.measure(*results.values())
 
 
 def _check_same(samples: Sequence[Sample], rollouts: Sequence[Rollout], k: int) -> None:

@@ -74,6 +74,7 @@ class SelfVerify(SingleTurn):
             (config.yes, config.no) if chooses and config.decoding is not VerdictDecoding.free else ()
         )
         self.max_turns = 2 * config.rounds
+        self.verdicts = config.rounds if config.verify_last else config.rounds - 1
 
     def next_turn(self, episode: Episode) -> NextTurn | None:
         config = self.config
@@ -83,7 +84,7 @@ class SelfVerify(SingleTurn):
             if read_verdict(text) is True or answers == config.rounds:
                 return None
             return self._ask(episode, config.rethink_prompt, NextTurn(supersedes=self.supersedes))
-        if answers == config.rounds and not config.verify_last:
+        if answers > self.verdicts:
             return None
         verdict = NextTurn(role=Role.VERIFY, max_new_tokens=config.verdict_tokens, choices=self.choices)
         return self._ask(episode, config.verify_prompt, verdict)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from groundrl.types import CoordinateSpace, ImageFrame, Role, Rollout, RolloutStatus, Segment
+from groundrl.types import CoordinateSpace, ImageFrame, Role, Rollout, RolloutStatus, Said, Segment
 
 
 def written_rollout(
@@ -19,6 +19,7 @@ def written_rollout(
     tokens: int = 0,
     think_tokens: int | None = None,
     index: int = 0,
+    said: tuple[Said, ...] = (),
 ) -> Rollout:
     """A rollout that parsers, rewards and metrics read like a sampled one; its `tokens` ids are all 0."""
     segment = Segment(
@@ -37,5 +38,7 @@ def written_rollout(
         text=text,
         frames=tuple(frames),
         coordinate_space=space,
+        turns=max(1, len(said)),
+        said=said,
         think_tokens=think_tokens,
     )

@@ -12,7 +12,7 @@ from groundrl.sweeping.cell_folder import result, saved_config
 from groundrl.sweeping.cells import Cell
 from groundrl.sweeping.key import config_key
 from groundrl.sweeping.results import ResultRow
-from groundrl.tracking.base import EVAL, TRAIN, Interval
+from groundrl.tracking.base import EVAL, HELD_OUT, TRAIN, Interval
 from groundrl.tracking.jsonl import FILE_NAME
 from groundrl.tracking.lines import read_lines
 from groundrl.tracking.numbers import bounds, finite
@@ -21,7 +21,6 @@ MOST_POINTS = 120
 DIGITS = 6
 LEFT_OUT_OF_CURVES = ("time/", "perf/", "parse/", "group/zero_spread_")
 LEFT_OUT_OF_BENCHMARKS = ("parse/", "monitor/", "reward/")
-HELD_OUT = ("greedy", "sampled")
 
 
 def row_of(run: Path, cell: Cell, claims_commit: str | None) -> ResultRow:

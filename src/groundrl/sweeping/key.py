@@ -10,6 +10,12 @@ from typing import Any
 IGNORED = ("hydra", "paths", "resume", "scale", "threads", "tracker")
 """Blocks that do not decide a result. What is used of `scale` stands where it is used."""
 
+ADDED: dict[str, Any] = {
+    "eval.verify": None,
+}
+"""Settings that came after the first frozen results, and the value at which a run is what it was before. At
+that value they are left out of the key, so a new setting does not orphan results."""
+
 
 def config_key(resolved: Mapping[str, Any]) -> str:
     """16 hex digits of a resolved configuration (plain values, as config.yaml of a run folder holds them).
@@ -18,6 +24,13 @@ def config_key(resolved: Mapping[str, Any]) -> str:
     """
     data = str((resolved.get("paths") or {}).get("data") or "")
     kept = {name: _portable(value, data) for name, value in resolved.items() if name not in IGNORED}
+    for dotted, before in ADDED.items():
+        *parents, last = dotted.split(".")
+        block: Any = kept
+        for parent in parents:
+            block = block.get(parent) if isinstance(block, dict) else None
+        if isinstance(block, dict) and last in block and block[last] == before:
+            del block[last]
     text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

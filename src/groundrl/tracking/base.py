@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypedDict
+from typing import Any, Literal, Protocol, TypedDict
 
 from groundrl.types import LabeledBox
 
 TRAIN = "train"
 EVAL = "eval"
+Prefix = Literal["greedy", "sampled", "verified"]
+HELD_OUT: tuple[Prefix, ...] = ("greedy", "sampled", "verified")
+"""First part of the metrics of the held-out split, which says how its answers were drawn: the likeliest ones,
+at the training temperature, or the likeliest ones in a loop of verification."""
 
 
 class Interval(TypedDict):
@@ -29,7 +33,7 @@ Metrics = Mapping[str, float | Interval | None]
 class Picture:
     """One answer to one image, as it stands in the gallery.
 
-    phase: "train" or "eval"; kind: "greedy" or "sampled"
+    phase: "train" or "eval"; kind: one of HELD_OUT
     image: the stored first image, None for a sample without one; truth and boxes are its boxes in original
     pixels (x1, y1, x2, y2)
     reward: the total, None where not defined; tokens: those the policy wrote

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,20 +31,22 @@ from groundrl.rollout.engines.base import Sampling
 from groundrl.training.clock import StageClock
 from groundrl.training.method import Gathered, Method
 from groundrl.training.metrics import rollout_metrics
-from groundrl.types import Rollout, Sample
+from groundrl.types import Role, Rollout, Sample
 from groundrl.world import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
     """This process' rollouts of the next prompts of a step, not graded yet; groups are numbered from `first`
-    within the step. collector: what drew them, and draws what is still missing."""
+    within the step. collector: what drew them, and draws what is still missing. seconds: of its engine, by
+    the role of what it was asked for."""
 
     step: int
     first: int
     samples: list[Sample]
     rollouts: list[Rollout]
     collector: Collector
+    seconds: dict[Role, float] = field(default_factory=dict[Role, float])
 
 
 class GRPO(Method):
@@ -98,6 +100,9 @@ class GRPO(Method):
             used = np.isfinite(rewards)
             metrics = rollout_metrics(scored)
             metrics["group/zero_spread_frac"] = assigned.zero_spread
+            if Role.VERIFY in collected.seconds:
+                seconds = collected.seconds
+                metrics["verify/time_frac"] = seconds[Role.VERIFY] / sum(seconds.values())
             if most:
                 used &= np.isin(groups, list(groups_with_signal(rewards, groups)))
                 metrics["group/resampled"] = float(drawn - wanted)
@@ -128,7 +133,14 @@ class GRPO(Method):
             )
             for rollout in rollouts:
                 rollout.group += first
-        return Collected(step=step, first=first, samples=samples, rollouts=rollouts, collector=collector)
+        return Collected(
+            step=step,
+            first=first,
+            samples=samples,
+            rollouts=rollouts,
+            collector=collector,
+            seconds=collector.take_seconds(),
+        )
 
     def _graded(self, collected: Collected, clock: StageClock) -> tuple[list[Graded], list[Graded]]:
         """Graded rollouts: this process', and those of all in order of their prompts."""

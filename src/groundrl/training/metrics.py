@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from groundrl.evaluation.monitors import batch_monitors
+from groundrl.evaluation.verification import answers_of, verdicts_of
 from groundrl.rewards.graded import Graded
-from groundrl.types import Missing, RolloutStatus
+from groundrl.types import Missing, Role, Rollout, RolloutStatus
 
 
 def rollout_metrics(scored: Sequence[Graded]) -> dict[str, float]:
@@ -47,7 +48,27 @@ def rollout_metrics(scored: Sequence[Graded]) -> dict[str, float]:
         metrics[f"parse/{parse}_frac"] = count / len(rows)
     metrics["parse/rejected_mean"] = float(np.mean([len(entry.answer.rejected) for entry in rows]))
     metrics["parse/clipped_mean"] = float(np.mean([entry.answer.clipped for entry in rows]))
-    return metrics | batch_monitors(rows)
+    return metrics | batch_monitors(rows) | _verification([entry.rollout for entry in rows])
+
+
+def _verification(rollouts: Sequence[Rollout]) -> dict[str, float]:
+    """Turns, answers and verdicts of a batch in which answers were verified; empty for other batches.
+
+    verify/tokens_frac is the cost: of the tokens behind the prompts, those of requests and verdicts.
+    """
+    verdicts = [verdicts_of(rollout) for rollout in rollouts]
+    if not any(verdicts):
+        return {}
+    flat = [verdict for own in verdicts for verdict in own]
+    roles = np.concatenate([segment.roles for rollout in rollouts for segment in rollout.segments])
+    return {
+        "rollout/turns_mean": float(np.mean([rollout.turns for rollout in rollouts])),
+        "rollout/answers_mean": float(np.mean([len(answers_of(rollout)) for rollout in rollouts])),
+        "verify/yes_frac": flat.count(True) / len(flat),
+        "verify/invalid_frac": flat.count(None) / len(flat),
+        "verify/first_yes_frac": float(np.mean([own[0] is True for own in verdicts if own])),
+        "verify/tokens_frac": float(np.mean((roles == Role.PROMPT) | (roles == Role.VERIFY))),
+    }
 
 
 def _zero_spread(rows: Sequence[Graded], name: str) -> float:
@@ -74,6 +95,7 @@ def step_record(step: int, entry: Graded) -> dict[str, object]:
         "parse": entry.answer.status,
         "tokens": entry.rollout.num_student_tokens,
         "text": entry.rollout.text,
+        **({"said": [[one.role.name, one.text] for one in entry.rollout.said]} if entry.rollout.said else {}),
         "total": breakdown.total,
         "terms": {
             name: {"missing": term.reason}

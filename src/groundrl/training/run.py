@@ -16,6 +16,7 @@ from groundrl.learner.checkpoint import load
 from groundrl.models.load import pick_device
 from groundrl.run_config import DebugMode, RunConfig
 from groundrl.tracking.lines import write_json
+from groundrl.training.evaluating import evaluate_references
 from groundrl.training.loop import Interrupted, evaluate, save, train
 from groundrl.training.measure import AFTER, BEFORE, Measured, results, stored
 from groundrl.training.parts import Parts
@@ -24,7 +25,7 @@ from groundrl.training.resume import saved_run
 from groundrl.training.run_folder import RESULT, RunFolder, check_run_folder, create, reopen
 from groundrl.training.show import headlines, summary
 from groundrl.training.state import RunState
-from groundrl.training.wiring import evaluate_references, wire
+from groundrl.training.wiring import wire
 from groundrl.world import World
 
 STORAGE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})

@@ -7,7 +7,7 @@ from typing import Any
 
 from groundrl.evaluation.metrics import SampleResult
 from groundrl.evaluation.suite import Evaluation
-from groundrl.tracking.base import Interval, Picture
+from groundrl.tracking.base import HELD_OUT, Interval, Picture
 from groundrl.tracking.gallery import Gallery, GalleryRollout
 from groundrl.training.method import Graded
 
@@ -39,7 +39,7 @@ def shown(metrics: Mapping[str, Any]) -> dict[str, Any]:
     out = {name: metrics[name] for name in HEADLINES if name in metrics}
     for name, value in metrics.items():
         prefix, _, metric = name.partition("/")
-        if prefix not in ("greedy", "sampled") and metric in BENCHMARK_HEADLINES:
+        if prefix not in HELD_OUT and metric in BENCHMARK_HEADLINES:
             out[name] = value
     return out
 
@@ -69,15 +69,20 @@ def summary(result: Mapping[str, Any]) -> dict[str, float | Interval | None]:
 
 
 def show_evaluation(gallery: Gallery, step: int, evaluation: Evaluation) -> list[Picture]:
-    """The followed held-out samples with their greedy and first sampled answers."""
+    """The followed held-out samples with their greedy, verified and first sampled answers."""
     pictures: list[Picture] = []
-    sampled = {result.sample.id: result for result in evaluation.sampled}
+    sampled, verified = (
+        {result.sample.id: result for result in evaluation.results[prefix]}
+        for prefix in ("sampled", "verified")
+    )
     for result in evaluation.greedy:
         if not gallery.follows(result.sample.id):
             continue
         entries = _entries("greedy", result)
+        if result.sample.id in verified:
+            entries += _entries("verified", verified[result.sample.id])
         if result.sample.id in sampled:
-            entries += _entries("sampled", sampled[result.sample.id])[: MOST_ROLLOUTS - 1]
+            entries += _entries("sampled", sampled[result.sample.id])[: MOST_ROLLOUTS - len(entries)]
         pictures += gallery.add(step, "eval", result.sample, entries)
     return pictures
 

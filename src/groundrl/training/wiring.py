@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-import logging
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,8 +20,8 @@ from groundrl.config.invocation import Invocation
 from groundrl.data.base import SampleSource, Split
 from groundrl.data.sampler import Sampler
 from groundrl.errors import ConfigError
-from groundrl.evaluation.benchmarks import Benchmark, load_benchmarks, shared_images
-from groundrl.evaluation.suite import Judge, Suite, as_json
+from groundrl.evaluation.benchmarks import load_benchmarks, shared_images
+from groundrl.evaluation.suite import Judge, Suite
 from groundrl.learner.algorithms import GRPOConfig, SFTConfig
 from groundrl.learner.checkpoint import Checkpoints
 from groundrl.learner.learner import Learner, Plan
@@ -43,9 +41,9 @@ from groundrl.training import provenance
 from groundrl.training.ahead import Ahead
 from groundrl.training.changes import save_changes
 from groundrl.training.clock import StageClock
+from groundrl.training.evaluating import CHECKED, benchmark_suite, report_shared, verifying_collector
 from groundrl.training.grpo import GRPO
 from groundrl.training.interrupt import Interrupt
-from groundrl.training.measure import BenchmarkSuite
 from groundrl.training.memory import memory_fact
 from groundrl.training.method import Method
 from groundrl.training.parts import Parts
@@ -55,11 +53,6 @@ from groundrl.training.state import RunState
 from groundrl.training.truth import check_samples
 from groundrl.types import Sample
 from groundrl.world import World
-
-logger = logging.getLogger(__name__)
-
-CHECKED = 4
-"""Samples of a benchmark, or of a run without training, that are looked at before it starts."""
 
 
 @contextlib.contextmanager
@@ -84,10 +77,11 @@ def wire(
         engine,
         policy.processor,
         prompt,
-        config.rollout.build_kind(policy.processor),
+        _placed("rollout", lambda: config.rollout.build_kind(policy.processor)),
         limit=config.rollout.engine.context_limit(),
     )
     evaluating = collector.asking(kind=config.rollout.build_eval_kind(policy.processor))
+    verifying = verifying_collector(config, evaluating)
     check_samples(_first_batch(config, source, world), collector, rubric, policy.family.coordinate_space)
 
     grader = Grader(rubric, config.reward.grading)
@@ -99,8 +93,8 @@ def wire(
     memory = memory_fact(config, policy, first, collector, world)
     learner = _learner(config, policy, world)
     chosen, skipped = load_benchmarks(config.eval, config.task.name, config.prompt)
-    benchmarks = [_benchmark(config, own, evaluating, grader, source, policy) for own in chosen]
-    _report_shared("the held-out split", shared_images(source, heldout))
+    benchmarks = [benchmark_suite(config, own, evaluating, grader, source, policy) for own in chosen]
+    report_shared("the held-out split", shared_images(source, heldout))
     facts = _facts(config, invocation, folder, policy, world, source.fingerprint(), heldout.fingerprint())
     if memory is not None:
         facts["memory"] = memory
@@ -139,6 +133,7 @@ def wire(
                     config.rollout.sampling(),
                     shown=config.tracker.gallery_samples,
                     world=world,
+                    verifying=verifying,
                 ),
                 benchmarks=benchmarks,
                 skipped=skipped,
@@ -162,39 +157,6 @@ def wire(
             engine.close()
             rollouts.close()
             gallery.close()
-
-
-def _benchmark(
-    config: RunConfig,
-    benchmark: Benchmark,
-    collector: Collector,
-    grader: Grader,
-    train: SampleSource,
-    policy: Policy,
-) -> BenchmarkSuite:
-    """What evaluates a benchmark, after the checks that a data set gets: prompt, truth, images trained on."""
-    asking = collector.asking(prompt=benchmark.prompt.build())
-    source = benchmark.source
-    samples = [source.sample(index) for index in range(min(CHECKED, source.size or CHECKED))]
-    check_samples(samples, asking, grader.rubric, policy.family.coordinate_space)
-    judge = Judge(config.eval, grader, benchmark.config.measure)
-    sampling = replace(config.rollout.sampling(), max_new_tokens=benchmark.config.max_new_tokens)
-    shared = shared_images(train, source) if config.algorithm.training_steps() else None
-    _report_shared(f"benchmark {benchmark.name}", shared)
-    facts: dict[str, Any] = {
-        "fingerprint": source.fingerprint(),
-        "prompt": f"{'own' if benchmark.own_prompt else 'run'}, {benchmark.prompt.provenance} wording",
-        "shared_images": "unknown" if shared is None else {"shared": shared[0], "of": shared[1]},
-    }
-    greedy_only = replace(config.eval, sampled_k=0)
-    suite = Suite(greedy_only, source, asking, judge, sampling, world=World.of())
-    return BenchmarkSuite(benchmark=benchmark, suite=suite, facts=facts)
-
-
-def _report_shared(name: str, shared: tuple[int, int, list[str]] | None) -> None:
-    if shared is not None and shared[0]:
-        text = "%d of the %d images of %s are in the training data too (%s): its numbers are no measure of it"
-        logger.warning(text, shared[0], shared[1], name, ", ".join(shared[2]))
 
 
 def _first_batch(config: RunConfig, source: SampleSource, world: World) -> list[Sample]:
@@ -311,24 +273,6 @@ def _reference(
     frozen = copy.deepcopy(policy.model).requires_grad_(False).eval()
     shard(frozen, policy.family, world or World())
     return lambda rows: scorer(frozen, rows).logprobs
-
-
-def evaluate_references(parts: Parts) -> dict[str, Any]:
-    """Metrics of the model's named reference checkpoints on the same samples, seeds and rubric."""
-    out: dict[str, Any] = {}
-    config = parts.config
-    for name, path in config.model.references.items():
-        other = load_policy(replace(config.model, path=path, init_from=None))
-        engine = config.rollout.engine.build(other.model, other.processor)
-        own = parts.suite
-        kind = config.rollout.build_eval_kind(other.processor)
-        collector = Collector(
-            engine, other.processor, own.collector.prompt, kind, limit=config.rollout.engine.context_limit()
-        )
-        suite = Suite(config.eval, own.source, collector, own.judge, own.sampling, world=own.world)
-        out[name] = as_json(suite.evaluate(config.eval.samples, progress=1.0).metrics)
-        engine.close()
-    return out
 
 
 def _facts(

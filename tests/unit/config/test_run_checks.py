@@ -125,6 +125,12 @@ def test_the_same_settings_pass_where_they_matter(words: tuple[str, ...]) -> Non
         ),
         (("eval.metric=iou",), "eval.metric", "must be greedy/NAME or sampled/NAME"),
         (("eval.metric=greedy/iuo",), "eval.metric", "is not measured in this run"),
+        (("eval.metric=verified/iou",), "eval.metric", "no answer is verified in this run"),
+        (
+            ("rollout=self_verify", "eval.metric=verified/ap"),
+            "eval.metric",
+            "is not measured in this run",
+        ),
         (("eval.metric=greedy/ap",), "eval.metric", "is not measured in this run"),
         (("eval.metric=sampled/pass@3",), "eval.metric", "is not measured in this run"),
         (("eval.sampled_k=0", "eval.metric=sampled/iou"), "eval.metric", "nothing is sampled"),

@@ -68,7 +68,8 @@ def test_sampled_answers_come_back_beside_greedy_ones(tmp_path: Path) -> None:
     )
     journal.close()
     again = judged(file, [sample("a"), sample("b")], judge(), progress=0.0)
-    assert [[one.text for one in result.rollouts] for result in again.sampled] == [["0", "1", "2"]] * 2
+    texts = [[one.text for one in result.rollouts] for result in again.results["sampled"]]
+    assert texts == [["0", "1", "2"]] * 2
     assert "sampled/pass@3" in again.metrics
 
 

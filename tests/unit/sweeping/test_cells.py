@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from omegaconf import OmegaConf
 from tests.unit.sweeping.checkout import Checkout
@@ -9,13 +11,17 @@ from tests.unit.sweeping.checkout import Checkout
 from groundrl.config.compose import compose_words
 from groundrl.errors import UserError
 from groundrl.sweeping.cells import build_cells
-from groundrl.sweeping.key import config_key
+from groundrl.sweeping.key import ADDED, config_key
+
+
+def resolved(*words: str) -> dict[str, Any]:
+    plain = OmegaConf.to_container(compose_words(words), resolve=True, enum_to_str=True)
+    assert isinstance(plain, dict)
+    return {str(name): value for name, value in plain.items()}
 
 
 def key(*words: str) -> str:
-    resolved = OmegaConf.to_container(compose_words(words), resolve=True, enum_to_str=True)
-    assert isinstance(resolved, dict)
-    return config_key({str(name): value for name, value in resolved.items()})
+    return config_key(resolved(*words))
 
 
 def test_twins_stand_for_what_is_chosen_at_paper_scale(checkout: Checkout) -> None:
@@ -96,3 +102,19 @@ def test_words_without_effect_reach_every_cell_and_no_key(checkout: Checkout) ->
     watched = build_cells(checkout.layout, "pair", "tiny", extra=["tracker=tensorboard"])
     assert [cell.key for cell in watched] == [cell.key for cell in plain]
     assert all("tracker=tensorboard" in cell.words for cell in watched)
+
+
+def test_settings_that_came_later_do_not_change_keys() -> None:
+    """A frozen result stays the result of its cell when a setting is added that leaves it as it was."""
+    for dotted, before in ADDED.items():
+        config = resolved()
+        *parents, last = dotted.split(".")
+        block: Any = config
+        for parent in parents:
+            block = block[parent]
+        assert block[last] == before, f"{dotted}: a run without words is no longer what it was"
+        key = config_key(config)
+        block[last] = "another"
+        assert config_key(config) != key
+        del block[last]
+        assert config_key(config) == key

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from groundrl.reporting.experiments.layout import When
 from groundrl.reporting.onset import onset
 from groundrl.sweeping.results import ResultRow
-from groundrl.tracking.base import Interval
+from groundrl.tracking.base import HELD_OUT, Interval
 
 END_SHARE = 0.1
 NEAREST = 0.05
@@ -80,7 +80,7 @@ def _evaluated(row: ResultRow, measured: Mapping[str, Interval], metric: str) ->
 
 def _evaluation(metric: str) -> str:
     first = metric.partition("/")[0]
-    return "heldout" if first in ("greedy", "sampled") else first
+    return "heldout" if first in HELD_OUT else first
 
 
 def _end(row: ResultRow, metric: str) -> Value | None:
