@@ -65,7 +65,7 @@ def main(words: list[str]) -> int:
     options = parser.parse_args(words)
     config = compose_run([quoted(word) for word in options.words])
     source = config.dataset.build(Split.TRAIN)
-    prompt = config.prompt.build()
+    prompt = config.prompt.build(config.rollout.instruction())
     prompt.check_tasks(source.tasks())
     processor = processor_of(config.model)
     for index in range(min(options.samples, source.size or options.samples)):

@@ -56,6 +56,8 @@ COMPANIONS = {
     "dataset=shapes_point": ["reward=point"],
     "task=numeric": ["reward=answer"],
     "dataset=shapes_numeric": ["reward=answer"],
+    "dataset=charts": ["reward=answer", "task=text"],
+    "dataset=tables": ["reward=answer", "task=text"],
     **{f"task={task}": ANSWERS for task in ("mcq", "text", "yes_no")},
     "reward=custom": ["reward.path={function}"],
     "+eval/benchmark@eval.benchmarks.extra=own": ["eval.benchmarks.extra.dataset.path={rows}"],

@@ -50,7 +50,7 @@ RUNS = (
         "algorithm.num_steps=2",
         "tracker.gallery_train_every=1",
     ),
-    (*SMALL, "algorithm=sft", "algorithm.num_steps=1", "algorithm.batch_size=2"),
+    (*SMALL, "algorithm=sft", "algorithm.num_steps=1", "algorithm.batch_size=2", "rollout=reflect_prompt"),
     (*SMALL, "rollout=self_verify", "algorithm.num_steps=1"),
     (*SMALL, "algorithm=sft", "algorithm.num_steps=2", "eval.every=1", "eval=rec", "eval.only=[lisa]"),
 )

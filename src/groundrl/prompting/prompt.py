@@ -114,15 +114,16 @@ class PromptConfig:
         """Whether some task is asked with a list of names."""
         return any("{targets}" in text for text in (self.template, *self.templates.values()))
 
-    def build(self) -> Prompt:
-        return Prompt(self)
+    def build(self, instruction: str = "") -> Prompt:
+        return Prompt(self, instruction)
 
 
 class Prompt:
-    """Renders samples as messages, images first."""
+    """Renders samples as messages, images first. `instruction` ends the last turn of the user."""
 
-    def __init__(self, config: PromptConfig) -> None:
+    def __init__(self, config: PromptConfig, instruction: str = "") -> None:
         self.config = config
+        self.instruction = instruction
 
     def check_tasks(self, tasks: frozenset[Task]) -> None:
         """Refuse a prompt that does not show what a task's samples ask for."""
@@ -143,6 +144,14 @@ class Prompt:
 
     def messages(self, sample: Sample) -> tuple[Message, ...]:
         """The sample's own conversation if it has one, else the template filled in."""
+        messages = list(self._asked(sample))
+        asked = [place for place, message in enumerate(messages) if message.role == "user"]
+        if self.instruction and asked:
+            last = messages[asked[-1]]
+            messages[asked[-1]] = replace(last, parts=(*last.parts, TextPart(f" {self.instruction}")))
+        return tuple(messages)
+
+    def _asked(self, sample: Sample) -> tuple[Message, ...]:
         config = self.config
         if sample.messages:
             return sample.messages if config.conversations is Conversations.as_is else self._added(sample)

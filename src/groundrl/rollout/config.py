@@ -61,6 +61,10 @@ class RolloutConfig:
             max_new_tokens=self.max_new_tokens,
         )
 
+    def instruction(self) -> str:
+        """What is asked behind every question."""
+        return ""
+
     def build_kind(self, processor: Processor) -> RolloutKind:
         """The hooks of training rollouts."""
         raise ConfigError("", "this rollout has no build_kind()", todo="register a Config that overrides it")

@@ -35,7 +35,7 @@ def benchmark_suite(
     policy: Policy,
 ) -> BenchmarkSuite:
     """What evaluates a benchmark, after the checks that a data set gets: prompt, truth, images trained on."""
-    asking = collector.asking(prompt=benchmark.prompt.build())
+    asking = collector.asking(prompt=benchmark.prompt.build(config.rollout.instruction()))
     source = benchmark.source
     samples = [source.sample(index) for index in range(min(CHECKED, source.size or CHECKED))]
     check_samples(samples, asking, grader.rubric, policy.family.coordinate_space)

@@ -67,7 +67,7 @@ def wire(
     rubric = _placed("reward", config.reward.build)
     source = _placed("dataset", lambda: config.dataset.build(Split.TRAIN))
     heldout = config.dataset.build(Split.HELDOUT)
-    prompt = config.prompt.build()
+    prompt = config.prompt.build(config.rollout.instruction())
     rubric.check_tasks(source.tasks())
     prompt.check_tasks(source.tasks())
     # an engine that samples with the model itself needs one that is whole
