@@ -11,7 +11,7 @@ from dataclasses import dataclass
 class SeedMean:
     """The mean of `n` seeds. `low` and `high` are None where nothing is known of the spread.
 
-    `within_run` says that the interval is the single run's own (over its scenes), not over seeds.
+    `within_run` says that the interval is that of one run (over its scenes), not over seeds.
     """
 
     value: float
@@ -47,14 +47,18 @@ def t_interval(values: Sequence[float], *, level: float = 0.95) -> tuple[float, 
     return mean - reach, mean + reach
 
 
-def seed_mean(values: Sequence[float], own: tuple[float, float] | None = None) -> SeedMean:
+def seed_mean(
+    values: Sequence[float], own: tuple[float, float] | None = None, *, same: bool = False
+) -> SeedMean:
     """Mean over seeds; with one seed the interval is the run's `own`, if it has one.
 
     values   one per seed, one or more
-    own      (low, high) of the only run, over its scenes
+    own      (low, high) of the first run, over its scenes
+    same     whether the seeds are one measurement repeated (nothing was trained): their spread of 0 would
+             not be that of the value
     """
-    if len(values) == 1:
+    if len(values) == 1 or same:
         low, high = own or (None, None)
-        return SeedMean(value=values[0], low=low, high=high, n=1, within_run=own is not None)
+        return SeedMean(value=values[0], low=low, high=high, n=len(values), within_run=own is not None)
     low, high = t_interval(values)
     return SeedMean(value=math.fsum(values) / len(values), low=low, high=high, n=len(values))

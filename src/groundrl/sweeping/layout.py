@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,6 +59,11 @@ class Layout:
     def all_results(self) -> list[Path]:
         """The results files of all experiments."""
         return sorted((self.into or self.root / "experiments").glob("*/results.jsonl"))
+
+    def again(self, id: str, scale: str, seeds: int) -> str:
+        """The command that runs what is missing of a sweep."""
+        into = "" if self.into is None else f" INTO={shlex.quote(self.shown(self.into))}"
+        return f"make sweep ID={id} SCALE={scale} SEEDS={seeds}{into}"
 
     def shown(self, path: Path) -> str:
         """A path for people: relative to the checkout where it is in it."""

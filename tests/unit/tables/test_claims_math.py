@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from groundrl.reporting.claims.holm import holm
+from groundrl.reporting.claims.markdown import p_text
 from groundrl.reporting.claims.paired import paired
 from groundrl.reporting.seeds import seed_mean, t_interval
 
@@ -91,3 +92,9 @@ def test_mean_over_seeds_by_hand() -> None:
     assert (percent.value, percent.low, percent.high) == pytest.approx((40.0, 30.0, 60.0))
     with pytest.raises(ValueError, match="two"):
         t_interval([0.1])
+
+
+def test_no_p_value_is_printed_as_zero() -> None:
+    assert [p_text(p) for p in (0.5, 0.0123456, 1e-4, 9.9e-5, 0.0)] == [
+        "0.5000", "0.0123", "0.0001", "below 0.0001", "below 0.0001",
+    ]  # fmt: skip

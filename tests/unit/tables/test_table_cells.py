@@ -62,6 +62,21 @@ def test_one_seed_shows_its_own_interval_and_says_so(experiments: FakeExperiment
     )
 
 
+def test_a_start_measured_under_three_seeds_is_one_measurement(experiments: FakeExperiments) -> None:
+    """Three equal numbers have no spread, but the number has one: that of its scenes."""
+    experiments.write()
+    nothing: dict[str, object] = {}
+    experiments.add("ap", [0.1] * 3, steps=0, after=nothing, train_seconds=0.0)
+    cell = only(make(experiments))
+    assert measured_text(cell) == "10.0 [5.0, 15.0]"
+    assert cell.status == "ok"
+    why = "nothing was trained, so seeds do not differ: the interval is the run's own, over its scenes"
+    assert cell.notes == (why,)
+    experiments.write("y")
+    experiments.add("ap", [0.1] * 3, id="y")  # trained, and equal by chance
+    assert measured_text(only(make(experiments, "y"))) == "10.0 [10.0, 10.0]"
+
+
 def test_a_changed_setting_is_drift_and_a_rerun_repairs_it(experiments: FakeExperiments) -> None:
     experiments.write()
     experiments.add("ap", [0.1, 0.2, 0.3], old_key="older")

@@ -11,7 +11,7 @@ from groundrl.config.repo import repo_root
 from groundrl.errors import ConfigError, UserError
 from groundrl.reporting.claims.evaluate import evaluate_claims
 from groundrl.reporting.claims.history import History
-from groundrl.reporting.claims.markdown import effect_text, render_claims
+from groundrl.reporting.claims.markdown import effect_text, p_text, render_claims
 from groundrl.reporting.experiments.folder import Results, check_axes, read_experiment
 from groundrl.reporting.experiments.plan import Planner, planner
 from groundrl.sweeping.layout import INTO, Layout
@@ -59,7 +59,9 @@ def _one(places: Layout, id: str, plans: Planner) -> None:
         reason = f": {result.claim.not_testable}" if result.claim.not_testable else ""
         print(f"{result.claim.id}  {result.verdict}  {result.claim.text}{reason}")
         for test in result.tests:
-            print(f"    {test.test.name}: {test.test.metric} {effect_text(test)}, Holm p {test.holds:.4f}")
+            print(
+                f"    {test.test.name}: {test.test.metric} {effect_text(test)}, Holm p {p_text(test.holds)}"
+            )
             for kind, reason in test.obstacles:
                 print(f"        {kind}: {reason}")
     file = places.made(id) / "claims.md"

@@ -75,8 +75,8 @@ def _compare(
         if side.not_testable:
             obstacles.append((Verdict.not_testable, side.not_testable))
         elif side.absent:
-            todo = f"make sweep ID={side.source} SCALE={side.scale} SEEDS={len(claims.seeds)}"
-            obstacles.append((Verdict.missing, f"seed {_listed(side.absent)} of {side.source}; {todo}"))
+            problem = f"seed {_listed(side.absent)} of {side.source}; {side.again}"
+            obstacles.append((Verdict.missing, problem))
     first = {seed: run_value(run, test.metric, at=test.at) for seed, run in a.runs.items()}
     when = "before" if test.b is None else None
     second = {

@@ -8,6 +8,8 @@ from groundrl.reporting.claims.verdict import ClaimResult, TestResult, Verdict
 from groundrl.reporting.experiments.claim_file import Claims
 from groundrl.reporting.tables.markdown import escape, markdown_grid
 
+SMALLEST_P = 1e-4
+
 
 def render_claims(claims: Claims, results: Sequence[ClaimResult]) -> str:
     """The section of an experiment's claims: verdicts, tests, and why a test did not decide."""
@@ -71,10 +73,15 @@ def _line(result: ClaimResult, test: TestResult) -> list[str]:
         escape(test.test.metric + at),
         f"a {'>' if test.test.direction == 'greater' else '&lt;'} b",
         effect_text(test),
-        f"{test.p:.4f}{sign}" if test.p is not None else "-",
-        f"{test.holds:.4f}" if decides else "-",
-        f"{test.fails:.4f}" if decides else "-",
+        f"{p_text(test.p)}{sign}" if test.p is not None else "-",
+        p_text(test.holds) if decides else "-",
+        p_text(test.fails) if decides else "-",
     ]
+
+
+def p_text(p: float) -> str:
+    """A p-value with four digits; none is 0."""
+    return f"{p:.4f}" if p >= SMALLEST_P else f"below {SMALLEST_P:.4f}"
 
 
 def _reason(result: ClaimResult) -> str:

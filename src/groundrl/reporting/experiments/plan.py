@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from groundrl.reporting.experiments.node import Node
 from groundrl.sweeping.cells import Cell, build_cells
@@ -13,13 +13,19 @@ from groundrl.sweeping.sweep_file import read_sweep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A sweep at a scale. `axes`: name to its values; `seeds`: those of the file; `cells`: one per seed."""
+    """A sweep at a scale. `axes`: name to its values; `seeds`: those of the file; `cells`: one per seed;
+    `places`: where it is run."""
 
     id: str
     scale: str
     axes: Mapping[str, tuple[str, ...]]
     seeds: tuple[int, ...]
     cells: Sequence[Cell]
+    places: Layout = field(default_factory=Layout)
+
+    def again(self, seeds: int) -> str:
+        """The command that runs what is missing of so many seeds."""
+        return self.places.again(self.id, self.scale, seeds)
 
     def at(self, axes: Mapping[str, str]) -> dict[int, Cell]:
         """The cells with these axes, by seed."""
@@ -60,7 +66,9 @@ def planner(places: Layout) -> Planner:
             values = {name: tuple(map(str, sweep.parameters[name].values)) for name in sweep.axes}
             count = max(seeds, len(sweep.seeds))
             cells = build_cells(places, id, scale, seeds=count if count > len(sweep.seeds) else None)
-            known[id, scale] = Plan(id=id, scale=scale, axes=values, seeds=sweep.seeds, cells=cells)
+            known[id, scale] = Plan(
+                id=id, scale=scale, axes=values, seeds=sweep.seeds, cells=cells, places=places
+            )
         return known[id, scale]
 
     return plan

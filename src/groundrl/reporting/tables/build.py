@@ -198,11 +198,14 @@ def _mean(
         notes.append(f"no rise in seed {_listed(never)}, counted with the length of the run")
     if not values:
         return None, (), notes
-    only = next(iter(values.values())) if len(values) == 1 else None
-    own = (only.low, only.high) if only and only.low is not None and only.high is not None else None
-    mean = seed_mean([value.value for value in values.values()], own)
+    first = next(iter(values.values()))
+    own = (first.low, first.high) if first.low is not None and first.high is not None else None
+    untrained = row.when == "before" or all(runs.runs[seed].steps == 0 for seed in values)
+    same = untrained and len({value.value for value in values.values()}) == 1
+    mean = seed_mean([value.value for value in values.values()], own, same=same)
     if mean.within_run:
-        notes.append("one seed: the interval is the run's own, over its scenes")
+        why = "one seed" if len(values) == 1 else "nothing was trained, so seeds do not differ"
+        notes.append(f"{why}: the interval is the run's own, over its scenes")
     return mean.scaled(100.0 if column.unit == "percent" else 1.0), tuple(values), notes
 
 
@@ -244,7 +247,7 @@ def _missing(runs: RowRuns, seeds: tuple[int, ...]) -> Missing | None:
     if not needed:
         return None
     return Missing(
-        sweep=f"make sweep ID={runs.source} SCALE={runs.scale} SEEDS={len(runs.wanted)}",
+        sweep=runs.again,
         runs=tuple(runs.planned[seed].command for seed in needed),
     )
 

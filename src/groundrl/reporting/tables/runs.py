@@ -17,6 +17,7 @@ class RowRuns:
     """A row's runs at a scale, one a seed, beside what the sweep asks for today.
 
     wanted   the seeds that the row should have
+    again    the command that runs those that are missing
     drifted  seeds whose settings are not those that their words give today
     """
 
@@ -25,6 +26,7 @@ class RowRuns:
     runs: Mapping[int, ResultRow]
     planned: Mapping[int, PlannedCell]
     wanted: tuple[int, ...]
+    again: str = ""
 
     @property
     def absent(self) -> tuple[int, ...]:
@@ -71,6 +73,7 @@ def row_runs(
         runs=dict(sorted(chosen.items())),
         planned=planned,
         wanted=tuple(wanted),
+        again=plan.again(len(wanted)),
     )
 
 
