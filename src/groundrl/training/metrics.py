@@ -39,6 +39,7 @@ def rollout_metrics(scored: Sequence[Graded]) -> dict[str, float]:
     metrics["rollout/tokens_mean"] = float(np.mean(lengths))
     metrics["rollout/tokens_max"] = float(max(lengths))
     metrics["rollout/boxes_mean"] = float(np.mean([entry.answer.num_items for entry in rows]))
+    metrics["rollout/learned_frac"] = _learned([entry.rollout for entry in rows])
     statuses = Counter(entry.rollout.status for entry in rows)
     metrics["rollout/truncated_frac"] = statuses[RolloutStatus.TRUNCATED_LENGTH] / len(rows)
     for status, count in statuses.items():
@@ -49,6 +50,13 @@ def rollout_metrics(scored: Sequence[Graded]) -> dict[str, float]:
     metrics["parse/rejected_mean"] = float(np.mean([len(entry.answer.rejected) for entry in rows]))
     metrics["parse/clipped_mean"] = float(np.mean([entry.answer.clipped for entry in rows]))
     return metrics | batch_monitors(rows) | _verification([entry.rollout for entry in rows])
+
+
+def _learned(rollouts: Sequence[Rollout]) -> float:
+    """Share of the tokens behind the prompts that the loss counts; 1 in a single turn."""
+    segments = [segment for rollout in rollouts for segment in rollout.segments]
+    tokens = sum(len(segment.roles) for segment in segments)
+    return sum(rollout.num_student_tokens for rollout in rollouts) / tokens if tokens else 1.0
 
 
 def _verification(rollouts: Sequence[Rollout]) -> dict[str, float]:

@@ -21,6 +21,7 @@ from groundrl.models.processor import Processor
 from groundrl.models.tiny.architecture import build_image_processor, build_model
 from groundrl.models.tiny.recipes import VERSIONS, Line, Step
 from groundrl.models.tiny.tokenizer import build_tokenizer
+from groundrl.models.tiny.verdicts import Wording
 from groundrl.models.tiny.warmup import DenseHead, Stage, run_stage
 
 SEED = 0
@@ -80,9 +81,18 @@ def _train(model: Any, head: DenseHead, processor: Processor, step: Step) -> flo
         grid=int(getattr(configs[0][0].dataset, "grid", 1)),
         first_index=step.first_index,
         whole_scene=step.whole_scene,
+        verdicts=step.verdicts,
+        wording=_wording() if step.verdicts is not None else None,
     )
     run_stage(model, head, processor, stage, seed=SEED, report=report)
     return sum(losses[-10:]) / len(losses[-10:])
+
+
+def _wording() -> Wording:
+    """The sentences of conf/verify/loop.yaml: the tiny model reads no others."""
+    loop = compose_run(["rollout=self_verify"]).loop()
+    assert loop is not None
+    return Wording(verify=loop.verify_prompt, rethink=loop.rethink_prompt, yes=loop.yes, no=loop.no)
 
 
 def _save(model: Any, tokenizer: Any, image_processor: Any, folder: Path) -> None:

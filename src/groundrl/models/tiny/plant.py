@@ -6,7 +6,8 @@ absent categories, and several attempts at one object. Both: answers without the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,7 +19,8 @@ class Faults:
     """loose: (min, max) factor on a REC box's sides; shift: its centre's shift as a share of the side;
     outward: chance that a side of a REC box lies one grid step further out; false: chance of a false box per
     absent OVD category; repeat: chance that an OVD object gets one more attempt, again and again up to
-    MOST_ATTEMPTS; bare: chance of an answer without its think and answer tags."""
+    MOST_ATTEMPTS; bare: chance of an answer without its think and answer tags; misread: by the kind of a
+    question (the sample's source), chance of a wrong text answer (`verdicts.misread`)."""
 
     loose: tuple[float, float] | None = None
     shift: float = 0.0
@@ -26,6 +28,7 @@ class Faults:
     false: float = 0.0
     repeat: float = 0.0
     bare: float = 0.0
+    misread: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 CLEAN = Faults()

@@ -2,8 +2,9 @@
 
 Version 1 has two lines of descent, because one checkpoint of its size does not serve both tasks: grounding a
 phrase with pixel-exact boxes and listing boxes at COCO thresholds need different worlds. Version 2 has three
-sizes on one grid of coordinates, each for both tasks and for all styles of description. Each line has a
-clean parent and starts on which faults were planted (`plant.py`).
+sizes on one grid of coordinates, each for both tasks and for all styles of description. Version 3 reads and
+counts charts and tables and judges its own answers. Each line has a clean parent and starts on which faults
+were planted (`plant.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from groundrl.models.tiny.architecture import SIZES, Width
 from groundrl.models.tiny.plant import CLEAN, Faults
+from groundrl.models.tiny.verdicts import Verdicts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class Step:
     first_index: int
     after: str | None = None
     whole_scene: bool = False
+    verdicts: Verdicts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,4 +117,40 @@ VERSION_2: dict[str, Line] = {
     "m": _line("m", 1600, prompted=True),
     "l": _line("l", 1300, prompted=False),
 }
-VERSIONS = {1: VERSION_1, 2: VERSION_2}
+READING = ("reward=answer", "task=text", "dataset.seed=7")
+READ_WORLDS = (((*READING, "dataset=charts"), 0.5), ((*READING, "dataset=tables"), 0.5))
+MISREAD = {
+    "charts/count": 0.1, "charts/value": 0.6, "charts/longest": 0.1, "charts/shortest": 0.1,
+    "tables/dots": 0.6, "tables/colour": 0.1, "tables/cells": 0.5,
+}  # fmt: skip
+"""Above a half the likeliest answer is the wrong one; a tenth is what exploration has to undo elsewhere."""
+VERSION_3: dict[str, Line] = {
+    "svr": Line(
+        steps=(
+            Step(
+                name="svr-clean",
+                worlds=READ_WORLDS,
+                steps=900,
+                verdicts=Verdicts(noise=0.1),
+                lr=3e-3,
+                muon_lr=2e-2,
+                aux=0.3,
+                faults=CLEAN,
+                first_index=0,
+            ),
+            Step(
+                name="svr-start",
+                worlds=READ_WORLDS,
+                steps=150,
+                verdicts=Verdicts(noise=0.1),
+                lr=1e-3,
+                muon_lr=5e-3,
+                aux=0.3,
+                faults=Faults(misread=MISREAD),
+                first_index=100_000,
+            ),
+        ),
+        tokenizer=3,
+    ),
+}
+VERSIONS = {1: VERSION_1, 2: VERSION_2, 3: VERSION_3}

@@ -81,6 +81,22 @@ MORE_WORDS = (
 )
 """Of version 2: the words of `data/phrases.py`."""
 MORE_VOCABULARY = 704
+READ_PHRASES = (
+    "How many bars are there?",
+    "How long is the ",
+    " bar?",
+    "Which bar is the longest?",
+    "Which bar is the shortest?",
+    "How many dots are in row ",
+    ", column ",
+    "Which colour has row ",
+    "How many cells are ",
+    "Check your last answer against the image. If it is right, write <YES>; if it is wrong, write <NO>. "
+    "Write nothing else.",
+    "The check found your answer wrong. Look at the image again and give another answer in the same format.",
+)
+"""Of version 3: questions about charts and tables, and the requests of conf/verify/loop.yaml."""
+READ_VOCABULARY = 656
 
 _WORDS = (
     "red\ngreen\nblue\nyellow\npurple\norange\ncircle\nsquare\ntriangle\nshape\nNone\nnot\nis",
@@ -128,11 +144,13 @@ CHAT_TEMPLATE = (
 
 
 def build_tokenizer(version: int = 1) -> PreTrainedTokenizerFast:
-    """A deterministic tokenizer: bytes, merges, specials and phrases, in all `VOCABULARY` ids of version 1
-    or `MORE_VOCABULARY` of version 2."""
+    """A deterministic tokenizer: bytes, merges, specials and phrases, in all `VOCABULARY` ids of version 1,
+    `MORE_VOCABULARY` of version 2, `READ_VOCABULARY` of version 3."""
     words, phrases, size = _WORDS, PHRASES, VOCABULARY
     if version == 2:
         words, phrases, size = (*_WORDS, *MORE_WORDS), (*PHRASES, *MORE_PHRASES), MORE_VOCABULARY
+    if version == 3:
+        phrases, size = (*PHRASES, *READ_PHRASES), READ_VOCABULARY
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,12 +17,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from groundrl.data.base import SampleSource
+from groundrl.data.drawn import Drawn
 from groundrl.data.scene import COLOURS, SHAPES, SceneObject
 from groundrl.data.world import SceneConfig, World
 from groundrl.models.forward import Row, embed, image_features, pack
 from groundrl.models.processor import Processor
 from groundrl.models.tiny.muon import Muon
 from groundrl.models.tiny.plant import Faults, loosen, pollute, step_out
+from groundrl.models.tiny.verdicts import Lesson, Verdicts, Wording, lesson
 from groundrl.prompting.answer import write_answer
 from groundrl.prompting.prompt import Prompt
 from groundrl.types import LabeledBox, Sample, Task
@@ -36,7 +38,7 @@ class Stage:
     """A stretch of warm-up: which worlds in which proportion, with which faults, for how long.
 
     whole_scene: the dense head learns all objects of a scene, not only those asked for (needs worlds that
-    are a `World`)
+    are a `World`); verdicts and wording: what is taught of verdicts on text answers
     """
 
     worlds: Sequence[tuple[SampleSource, Prompt, float]]
@@ -50,6 +52,8 @@ class Stage:
     first_index: int = 0
     warm: int = 30
     whole_scene: bool = False
+    verdicts: Verdicts | None = None
+    wording: Wording | None = None
 
 
 class DenseHead(nn.Module):
@@ -66,9 +70,10 @@ class DenseHead(nn.Module):
 
 
 def think_text(sample: Sample) -> str:
-    """What the warm-up teaches to think: where the object is (rec), how many there are (ovd)."""
-    boxes = sample.truth.boxes
-    if sample.task is Task.ovd:
+    """What the warm-up teaches to think: where the object is (rec, and what answers a question), or how many
+    there are."""
+    boxes = sample.truth.boxes or sample.truth.evidence
+    if sample.task is Task.ovd or len(boxes) != 1:
         return f"{COUNTS[min(len(boxes), len(COUNTS) - 1)]} found"
     x1, y1, x2, y2 = boxes[0].xyxy
     width, height = sample.images[0].size
@@ -91,6 +96,17 @@ def target_text(sample: Sample, faults: Faults, grid: int, rng: np.random.Genera
     if faults.bare and rng.random() < faults.bare:
         return text.split("<answer>")[1].removesuffix("</answer>")
     return text
+
+
+def text_lesson(sample: Sample, processor: Processor, stage: Stage, rng: np.random.Generator) -> Lesson:
+    """The supervised completion of a question with a text answer, faults and verdicts included."""
+    think = think_text(sample)
+
+    def write(answer: str) -> str:
+        return write_answer(sample.task, (), answer, think)
+
+    misreads = stage.faults.misread.get(sample.source, 0.0)
+    return lesson(sample, processor, stage.verdicts, stage.wording, write, misreads, rng)
 
 
 def named_objects(sample: Sample) -> list[SceneObject]:
@@ -162,11 +178,15 @@ def run_stage(
     model.train()
     for step in range(stage.steps):
         rows: list[Row] = []
+        lessons: list[Lesson] = []
         truths: list[np.ndarray] = []
         for _ in range(stage.batch):
             which = int(rng.choice(len(weights), p=weights))
             source, prompt, _ = stage.worlds[which]
-            if stage.whole_scene:
+            if isinstance(source, Drawn):
+                sample, parts = cast("Drawn[Any, Any]", source).draw(next_index[which])
+                objects = [SceneObject(colour=one.colour, shape="square", xyxy=one.xyxy) for one in parts]
+            elif stage.whole_scene:
                 assert isinstance(source, World)
                 world: World[SceneConfig] = source
                 sample, objects = world.draw(next_index[which])
@@ -175,9 +195,14 @@ def run_stage(
                 objects = named_objects(sample)
             next_index[which] += 1
             image = processor.prepare(sample.images[0])
-            completion = processor.encode(target_text(sample, stage.faults, stage.grid, rng) + "<|im_end|>")
+            if sample.task is Task.text:
+                made = text_lesson(sample, processor, stage, rng)
+            else:
+                ids = processor.encode(target_text(sample, stage.faults, stage.grid, rng) + "<|im_end|>")
+                made = Lesson(ids=ids, learned=np.ones(len(ids), dtype=np.bool_))
             ids = processor.render(prompt.messages(sample), (image,))
-            rows.append(Row(prompt=ids, images=(image,), completion=completion))
+            rows.append(Row(prompt=ids, images=(image,), completion=made.ids))
+            lessons.append(made)
             truths.append(dense_targets(objects, image.grid_thw))
         packed = pack(rows, model, pad_id=processor.pad_id, device=device)
         features = image_features(model, packed)
@@ -190,7 +215,10 @@ def run_stage(
         ).last_hidden_state
         index = packed.columns[..., None].expand(-1, -1, hidden.shape[-1])
         logits = model.lm_head(hidden.gather(1, index))
-        answer = F.cross_entropy(logits[packed.target_mask], packed.targets[packed.target_mask])
+        counted = packed.target_mask.clone()
+        for row, made in enumerate(lessons):
+            counted[row, : len(made.learned)] &= torch.from_numpy(made.learned).to(device)
+        answer = F.cross_entropy(logits[counted], packed.targets[counted])
         dense = dense_loss(head(features), torch.from_numpy(np.concatenate(truths)))
         loss = answer + stage.aux * dense
         scale = min(1.0, (step + 1) / stage.warm)
