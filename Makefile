@@ -9,6 +9,7 @@ N ?= 3
 RUN ?=
 TO ?=
 ARGS ?=
+SAMPLES ?= 512
 VERSION ?= 1
 ID ?=
 SCALE ?=
@@ -20,7 +21,7 @@ export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-vllm train test test-vllm check lint types layers show tiny data-preview data-check show-prompt lint-prompts eval table tables claims export rescore replay runs sweep collect kill-test bench bench-rewards attack-table fuzz clean
+.PHONY: help setup setup-vllm train test test-vllm check lint types layers show tiny data-preview data-check show-prompt lint-prompts eval table tables claims export rescore replay runs audit sweep collect kill-test bench bench-rewards attack-table fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -106,6 +107,9 @@ replay: setup  ## a run's words against today's configs: RUN=FOLDER; fails on dr
 
 runs: setup  ## list the runs under outputs, or ARGS="FOLDER --json"
 	@$(PY) -m groundrl.reporting.runs $(ARGS)
+
+audit: setup  ## how often the model gets each sample right, for dataset=by_difficulty: TO=audit.jsonl SAMPLES=512 OVERRIDES="dataset=charts ..."
+	$(PY) -m groundrl.training.audit $(TO) --samples $(SAMPLES) $(ARGS) $(OVERRIDES)
 
 sweep: setup  ## run a sweep, or go on with it: ID=vlmr1_t5 SCALE=tiny SEEDS=3 JOBS=2 (INTO=mine LAUNCHER=submitit OVERRIDES=tracker=wandb)
 	$(PY) -m groundrl.sweeping.run $(ID) $(if $(SCALE),--scale $(SCALE)) $(if $(SEEDS),--seeds $(SEEDS)) --jobs $(JOBS) --launcher $(LAUNCHER) $(if $(INTO),--into $(INTO)) $(OVERRIDES) $(ARGS)

@@ -11,11 +11,12 @@ import yaml
 from omegaconf import OmegaConf
 from tests.compose.training_files import training_files
 
-from groundrl.config.compose import compose_words
+from groundrl.config.compose import compose_run, compose_words
 from groundrl.config.entry import typed
 from groundrl.config.registry import is_base
 from groundrl.config.repo import conf_dir, groups
 from groundrl.config.unread import scale_references
+from groundrl.data.base import Split
 
 OPTIONS = [(group, option) for group, options in groups().items() for option in options]
 DEFAULTS = {str(g): str(o) for g, o in compose_words([], with_hydra=True).hydra.runtime.choices.items()}
@@ -35,6 +36,7 @@ COMPANIONS = {
     "model=tiny_ovd": [DETECTION],
     "model=hf": ["model.path=weights/any"],
     "dataset=jsonl": ["dataset.path={rows}"],
+    "dataset=by_difficulty": ["dataset.file={audit}"],
     **{f"dataset={name}": TALK for name in ("vlm_r1", "llava", "swift", "qa")},
     "dataset=hf": ["reward=answer", "dataset.path={saved}", "dataset.image_key=null"],
     "dataset=coco": [DETECTION, "dataset.path={coco}"],
@@ -102,10 +104,20 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "coco": str(folder / "coco.json"),
         "talk": str(folder / "talk.jsonl"),
         "saved": saved_table(folder / "saved"),
+        "audit": audit_file(folder / "audit.jsonl"),
         "function": str(folder / "own.py:fn"),
         "benchmarks": str(training_files(folder / "benchmarks")),
         **grounding,
     }
+
+
+def audit_file(file: Path) -> str:
+    """An audit of the default data set in which every sample is right once in two."""
+    data = compose_run([]).dataset.build(Split.TRAIN).fingerprint()
+    lines: list[dict[str, Any]] = [{"audit": {"data": data, "rollouts": 2}}]
+    lines += [{"index": n, "id": str(n), "right": 1, "known": 2} for n in range(40)]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(file)
 
 
 def saved_table(folder: Path) -> str:

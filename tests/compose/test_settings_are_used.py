@@ -18,7 +18,7 @@ import pytest
 import train
 from tests.cli import make_cli
 from tests.compose.benchmark_files import benchmark_files
-from tests.compose.test_options import grounding_files, saved_table
+from tests.compose.test_options import audit_file, grounding_files, saved_table
 from tests.compose.tracing import config_classes, leaves, traced, unused
 
 from groundrl.config.compose import compose_run
@@ -111,6 +111,11 @@ def _probe_data(tmp_path: Path) -> None:
     assert compose_run(["dataset=mixture", *parts]).dataset.build(Split.TRAIN).sample(0).truth.boxes
     for words in (["reward=ap", "dataset=shapes_d3"], ["reward=ap", "dataset=shapes_coco"]):
         assert compose_run(words).dataset.build(Split.TRAIN).sample(0).targets
+    for name in ("charts", "tables"):
+        read = compose_run(["reward=answer", "task=text", f"dataset={name}"]).dataset
+        assert read.build(Split.TRAIN).sample(0).truth.answer
+    words = ["dataset=by_difficulty", f"dataset.file={audit_file(tmp_path / 'audit.jsonl')}"]
+    assert compose_run(words).dataset.build(Split.TRAIN).size == 40
     other = [f"dataset.path={tmp_path}/rows.jsonl", f"dataset.heldout_path={tmp_path}/rows.jsonl"]
     other += [f"dataset.images={tmp_path}", f"dataset.heldout_images={tmp_path}"]
     assert compose_run(["dataset=jsonl", *other]).dataset.build(Split.HELDOUT).sample(0).truth.boxes
