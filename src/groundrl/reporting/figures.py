@@ -117,7 +117,8 @@ def _bars(axes: Any, figure: Figure, table: Table) -> None:
         points = list(_points(table.runs[row.label], row, figure.y).values())
         if points:
             mean = seed_mean(points).value
-            span = [[mean - min(points)], [max(points) - mean]]
+            # the mean of equal values may differ from them by rounding
+            span = [[max(0.0, mean - min(points))], [max(0.0, max(points) - mean)]]
             axes.bar(len(labels), mean, yerr=span, capsize=3, color=f"C{table.layout.rows.index(row) % 10}")
             labels.append(row.label)
     axes.set_xticks(range(len(labels)), labels, rotation=20, ha="right", fontsize="small")

@@ -57,6 +57,13 @@ def test_figures_are_svg_and_the_same_each_time(experiments: FakeExperiments) ->
     assert draw_figures(make(experiments)) == drawn
 
 
+def test_bars_of_equal_seeds_are_drawn(experiments: FakeExperiments) -> None:
+    """Three times 5/97 have a mean above 5/97, by rounding."""
+    experiments.write(table=TABLE + FIGURES)
+    experiments.add("ap", [5 / 97] * 3)
+    assert "bar-coco-ap.svg" in draw_figures(make(experiments))
+
+
 def test_nothing_is_drawn_without_results(experiments: FakeExperiments) -> None:
     experiments.write(table=TABLE + FIGURES)
     assert draw_figures(make(experiments)) == {}
