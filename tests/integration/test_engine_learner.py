@@ -18,6 +18,9 @@ from groundrl.rollout.engines.hf_engine import HFEngine
 from groundrl.rollout.episode import Context
 from groundrl.rollout.single_turn import SingleTurn
 
+ROUNDING = 4e-6
+"""Log-probs are kept in float32, whose step is 1.9e-6 at -16; the models compute in float64."""
+
 
 @pytest.fixture(params=["left", "right"])
 def padded(tiny_policy, request) -> Iterator[Policy]:
@@ -72,7 +75,7 @@ def test_engine_and_learner_give_the_same_log_probs(padded, exact_policy, temper
     assert len({len(c.ids) for c in contexts}) == len(contexts)
     sampling = Sampling(temperature=temperature, max_new_tokens=32, **truncation)
     gaps, lengths = gap(policy, contexts, sampling)
-    assert max(gaps) < 1e-6
+    assert max(gaps) < ROUNDING
     assert len(set(lengths)) > 3
 
 
